@@ -41,6 +41,7 @@ from mirror.controllers.vanishing import Vanishing
 from mirror.controllers.worker_rounds import Reading, WorkerRounds
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
+from mirror.controllers.writing_sources import SourceWriter
 from mirror.decide.snapshot import Policy
 from mirror.kinds import registry
 from mirror.kinds.base import Kind, MirrorTransform
@@ -278,7 +279,7 @@ def build_mirroring(
                 on_loss_of=namespaces.of if namespaces is not None else _says_nothing,
             ),
             writes=writes,
-            applier=Applier(writes, mirrors, moves, leases),
+            applier=Applier(writes, SourceWriter(writes, mirrors), mirrors, moves, leases),
             moves=moves,
             leases=leases,
             unclaimed=unclaimed,

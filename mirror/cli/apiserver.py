@@ -72,11 +72,11 @@ def apiserver(listen: str, kubeconfig_out: str | None, log_level: str, log_forma
 
     Exit codes: 0 clean shutdown, 1 fatal error (or shutdown timeout), 2 invalid options.
     """
-    from mirror.settings import rules
+    from mirror.settings import texts
 
     problems: list[str] = []
     try:
-        address = rules.split_address(listen)
+        address = texts.split_address(listen)
     except ValueError:
         problems.append(f"--listen: expected HOST:PORT such as 127.0.0.1:6443, got {listen[:80]!r}")
     shape = _shape(problems, **options)

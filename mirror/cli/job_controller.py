@@ -71,7 +71,7 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
     from mirror.jobcontroller import constants
     from mirror.jobcontroller.decide.values import Constants
     from mirror.jobcontroller.process import JobControllerSettings
-    from mirror.settings import rules
+    from mirror.settings import rules, texts
     from mirror.settings.rule import Rule, Wrong
     from mirror.settings.schema import LeaderElection, Limits
 
@@ -115,7 +115,7 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
     return JobControllerSettings(
         kubeconfig=str(options["kubeconfig"]),
         limits=Limits(qps=qps, burst=burst),
-        listen=rules.split_address(str(listen)),
+        listen=texts.split_address(str(listen)),
         constants=found_constants,
         gates=found_gates,
         lease_namespace=str(lease_namespace),

@@ -13,7 +13,7 @@ import msgspec
 from mirror.cli.check_config import read_settings
 from mirror.cli.user.options import output_option
 from mirror.cli.user.terminal import color_option
-from mirror.cli.worker.commands import allow_option, where_options
+from mirror.cli.worker.options import allow_option, where_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,21 +1,17 @@
-"""Performs plans: the only writer of sources, and by ``writing_mirrors`` of mirrors."""
+"""Performs plans, action by action: on sources by ``writing_sources``, on mirrors by ``writing_mirrors``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, assert_never
-
-from msgspec.structs import replace
+from typing import assert_never
 
 from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
-from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.requesting import waiter_of
-from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.seeding import seed_mirror
 from mirror.controllers.stopped_kinds import what_to_do
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
+from mirror.controllers.writing_sources import SourceWriter
 from mirror.decide.moving import TURN_LASTS_SECONDS
 from mirror.decide.plan import (
     Action,
@@ -38,40 +34,22 @@ from mirror.decide.plan import (
     WriteSource,
 )
 from mirror.decide.snapshot import Snapshot
-from mirror.kinds.asking import release_operations
-from mirror.kinds.base import Kind
-from mirror.kube import requests
-from mirror.kube.errors import (
-    ApiError,
-    BadAnswer,
-    BadRequest,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
-    OutcomeUnknown,
-    ServerFailure,
-)
-from mirror.kube.objects import Object
-from mirror.model import names
 from mirror.model.keys import MirrorKey
 from mirror.model.reasons import Reason
 from mirror.placement.preferences import spread_key_of
-from mirror.runtime.backoff import Backoff
-
-STATUS = "status"
-RECORD_REFUSED = Backoff(first=5.0, most=60.0)
 
 
 class Applier:
     """Performs one action after the other; an error ends the plan and is retried by the loop."""
 
-    def __init__(self, context: WriteContext, mirrors: MirrorWriter, moves: MoveTurns, leases: Leases) -> None:
+    def __init__(
+        self, context: WriteContext, sources: SourceWriter, mirrors: MirrorWriter, moves: MoveTurns, leases: Leases
+    ) -> None:
         self._t = context
         self._leases = leases
         self._moves = moves
         self._log = context.environment.log
-        self._pending = context.state.pending
+        self._sources = sources
         self._mirrors = mirrors
 
     async def apply(self, seen: Snapshot, actions: tuple[Action, ...]) -> None:
@@ -83,9 +61,9 @@ class Applier:
         for action in actions:
             match action:
                 case WriteSource():
-                    await self._write_source(seen, action)
+                    await self._sources.write(seen, action)
                 case ReleaseSource():
-                    await self._release(seen)
+                    await self._sources.release(seen)
                 case RequestAssignment():
                     self._request_assignment(seen, action)
                 case AwaitMove():
@@ -95,7 +73,7 @@ class Applier:
                 case FindMirror():
                     await self._mirrors.find(seen, self._t.worker(action.worker), action)
                 case JudgeMirror():
-                    self._judge_mirror(seen, action.worker)
+                    self._t.judge_mirror(seen, action.worker)
                 case RestoreLabels():
                     await self._mirrors.restore_labels(seen, self._t.worker(action.worker))
                 case TouchMirror():
@@ -115,7 +93,7 @@ class Applier:
                     key = MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name)
                     await self._mirrors.delete(worker, key, action.uid, because=action.because, version=action.version)
                 case DeleteSource():
-                    await self._delete_source(seen)
+                    await self._sources.delete(seen)
                 case StopKind():
                     self._stop_kind(seen, action)
                 case EmitEvent():
@@ -139,12 +117,6 @@ class Applier:
             self._log.warning("kind runs here", kind=kind.name, source=seen.key, because=text)
             self._t.record_event(seen, Reason.KIND_RUNS_HERE, text)
 
-    def _judge_mirror(self, seen: Snapshot, name: str) -> None:
-        """Name the object of its name on a worker, if that is registered."""
-        if (worker := self._t.state.workers.get(name)) is not None:
-            namespace = worker.namespace_of(seen.key.namespace)
-            self._t.state.intake.add(MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name))
-
     def _await_move(self, seen: Snapshot, *, takes_turn: bool) -> None:
         """Give it a turn, unless it has one; until then it keeps nobody else from being assigned."""
         memories, uid = self._t.state.memories, seen.source.uid
@@ -156,246 +128,3 @@ class Applier:
             memories.set(uid, move_at=self._moves.take())
             self._t.state.assigner.note_record_failed(seen.key)
             self._t.state.intake.add(seen.key)
-
-    async def _write_source(self, seen: Snapshot, write: WriteSource) -> None:
-        """In one request, or in two where ``/status`` would drop the annotations: what counts goes first."""
-        if seen.source.kind.records_by_annotation:
-            await self._write_parts(seen, _parts_by_annotation(seen, write))
-            return
-        counting, notes = _parts(seen.source.kind, write)
-        found = await self._write_parts(seen, [(counting, STATUS)] if counting is not None else [])
-        if notes is not None and found is not None:
-            await self._annotate(seen, found, notes)
-
-    async def _write_parts(self, seen: Snapshot, parts: list[tuple[WriteSource, str]]) -> Object | None:
-        """One request after the other, each upon the answer to the one before.
-
-        Returns:
-            The source as it is stored then; None where a write was refused, or the source is gone.
-        """
-        found: Object | None = seen.source.found
-        for part, subresource in parts:
-            try:
-                sending = self._send(seen, found or seen.source.found, part, subresource)
-                worker = part.records
-                found = await (sending if worker is None else self._mirrors.record(seen, worker, sending))
-            except STALE as error:
-                await reread_source(seen, self._t, error)
-            if found is None:
-                return None
-            self._take_answer(seen, part, found)
-        return found
-
-    def _take_answer(self, seen: Snapshot, write: WriteSource, written: Object) -> None:
-        self._t.state.sources.of(seen.source.kind).read_own_write(written)
-        self._account(seen, write)
-
-    async def _send(self, seen: Snapshot, found: Object, write: WriteSource, subresource: str) -> Object | None:
-        """The source as it is stored after the write; None when it does not exist any more."""
-        uid, t = seen.source.uid, self._t
-        self._pending.begin_write(uid)
-        written: Object | None = None
-        try:
-            written = await t.management.send_object(_patch(seen, _operations(found, write), subresource))
-        except Invalid as error:
-            worker = write.records or seen.source.placed or ""
-            t.environment.metrics.of_kind(worker, seen.key.kind).refused_status_writes.inc()
-            seen.source.kind.doubt_schema()
-            if write.records is None:
-                t.record_event(seen, "StatusRefused", f"the API server rejected the status: {error.brief}")
-                raise
-            self._give_up_assignment(seen, write.records, error)
-            return None
-        except NotFound:
-            return None  # deleted meanwhile: the watch shows it, and its mirror goes by its own key
-        except (OutcomeUnknown, ServerFailure, BadAnswer):
-            self._pending.note_unanswered(uid)
-            t.state.assigner.note_record_failed(seen.key)
-            raise
-        except ApiError as error:
-            if write.records is None or not is_refusal(error):
-                t.state.assigner.note_record_failed(seen.key)
-                raise
-            self._give_up_assignment(seen, write.records, error)
-            return None
-        finally:
-            if self._pending.end_write(uid, written.version if written is not None else None):
-                t.state.intake.add(seen.key)  # somebody else's change came meanwhile
-        self._pending.note_answered(uid)
-        return written
-
-    async def _annotate(self, seen: Snapshot, found: Object, write: WriteSource) -> None:
-        """Write what is for people (D25); what counts is stored and known already, so that a refusal ends nothing.
-
-        Raises:
-            KubeError: it is to be tried again.
-        """
-        t, uid = self._t, seen.source.uid
-        patch = _patch(seen, _operations(found, write), "")
-        self._pending.begin_write(uid)
-        written: Object | None = None
-        try:
-            written = await t.management.send_object(patch)
-        except NotFound:
-            return  # deleted meanwhile
-        except ApiError as error:
-            if not is_refusal(error):
-                raise
-            self._log.warning("annotations not written", source=seen.key, error=error)
-            return
-        finally:
-            if self._pending.end_write(uid, written.version if written is not None else None):
-                t.state.intake.add(seen.key)
-        self._take_answer(seen, write, written)
-
-    async def _delete_source(self, seen: Snapshot) -> None:
-        """Delete a source whose time to live is over; its mirror follows by its own key (D10).
-
-        Raises:
-            KubeError: it is to be tried again.
-        """
-        kind, key, t = seen.source.kind, seen.key, self._t
-        request = requests.delete(kind.resource, key.name, namespace=key.namespace, uid=seen.source.uid)
-        try:
-            await t.management.send(request)
-        except (NotFound, Conflict):
-            return  # it is gone, or another one has its name
-        except Forbidden as error:
-            t.state.memories.set(seen.source.uid, delete_refused_at=t.environment.clock.monotonic())
-            text = f"its time to live is over, and it cannot be deleted: {refusal_text(error)}"
-            t.record_event(seen, Reason.DELETE_REFUSED, text)
-            return
-        self._log.info("source deleted", source=key, because="its time to live is over")
-
-    async def _release(self, seen: Snapshot) -> None:
-        """Unsuspend a source that our webhook holds, once its worker is recorded (D16).
-
-        It happens once: the write is guarded by the version that was looked at, since a user may have suspended it
-        meanwhile, and takes the mark ``held`` away with it.
-
-        Raises:
-            KubeError: it did not go well, and is to be tried again.
-        """
-        uid, key, kind = seen.source.uid, seen.key, seen.source.kind
-        t, state = self._t, self._t.state
-        operations = release_operations(kind, seen.source.found)
-        patch = requests.json_patch(kind.resource, key.name, operations, namespace=key.namespace)
-        try:
-            released = await t.management.send_object(patch)
-        except NotFound:
-            return  # deleted meanwhile: the watch shows it
-        except STALE as error:
-            await reread_source(seen, t, error)
-        except (Forbidden, Invalid, BadRequest) as error:
-            text = f"held by our webhook, and may not be unsuspended: {refusal_text(error)}"
-            state.memories.set(uid, release_refused=text, release_refused_at=state.environment.clock.monotonic())
-        else:
-            state.memories.set(uid, release_refused="")
-            state.sources.of(kind).read_own_write(released)
-            state.history.on_released(seen)
-            self._log.info("released", source=key, worker=seen.source.placed)
-        state.intake.add(key)
-
-    def _give_up_assignment(self, seen: Snapshot, worker: str, error: ApiError) -> None:
-        """The worker cannot be recorded, whichever it is: others are assigned instead, and it is tried again later."""
-        t, uid = self._t, seen.source.uid
-        text = f"the API server rejects the record of a worker: {refusal_text(error)}"
-        times = t.state.memories.of(uid).record_refused_times + 1
-        until = t.environment.clock.monotonic() + RECORD_REFUSED.delay(times)
-        t.state.memories.set(uid, record_refused=text, record_refused_times=times, record_refused_until=until)
-        t.state.assigner.finish(seen.key)
-        self._log.warning("worker not recorded", source=seen.key, worker=worker, error=error)
-        t.record_event(seen, "RecordRefused", text)
-        t.state.intake.add(seen.key)
-
-    def _account(self, seen: Snapshot, write: WriteSource) -> None:
-        """What follows from a write that went well."""
-        key, t = seen.key, self._t
-        t.state.history.on_written(seen, write)
-        if write.shows_waiting:
-            t.state.memories.set(seen.source.uid, waiting_written_at=t.environment.clock.monotonic())
-        if write.moves_from is not None:
-            t.state.memories.begin_anew(seen.source.uid)
-            self._log.warning("moved", source=key, origin=write.moves_from, to=write.records)
-        if write.records is not None:
-            t.state.memories.set(
-                seen.source.uid, refused_on="", record_refused="", record_refused_times=0, recorded_on=write.records
-            )
-            t.state.assigner.finish(key)
-            t.environment.metrics.of_kind(write.records, key.kind).placements.inc()
-            self._log.info("placed", source=key, worker=write.records)
-            t.state.intake.add(key)
-            if (left := seen.source.placed) not in (None, write.records):
-                self._judge_mirror(seen, left)
-        if write.clears:
-            t.state.memories.set(seen.source.uid, refused_on="", recorded_on="")
-            self._log.info("placement cleared", source=key, worker=seen.source.placed)
-            t.state.intake.add(key)
-        is_final = seen.source.kind.is_final(write.status)
-        if is_final and write.status is not None and t.traces is not None:
-            t.traces.on_stored(seen.source, write.status)
-        if write.is_mirrored_status and seen.source.placed:
-            metrics = t.environment.metrics.worker(seen.source.placed)
-            if write.cut:
-                metrics.content_cut.inc(write.cut)
-            waited = self._pending.finish_arrival(key)
-            if waited is not None:
-                metrics.status_lag.observe(waited)
-            if is_final:
-                t.state.memories.set(seen.source.uid, ended=None)
-                self._log.info("final status stored", source=key, worker=seen.source.placed)
-                t.state.intake.add_when_quiet(key)  # its mirror's retention begins; statuses of others go first
-        if write.more:
-            t.state.intake.add(key)
-
-
-def _parts(kind: Kind, write: WriteSource) -> tuple[WriteSource | None, WriteSource | None]:
-    """What goes to ``/status``, and what has to be written beside it."""
-    if kind.keeps_metadata_in_status or not write.annotations:
-        return write, None
-    notes = WriteSource(annotations=write.annotations, shows_waiting=write.shows_waiting)
-    if write.status is None:
-        return None, notes
-    return replace(write, annotations=(), shows_waiting=False), notes
-
-
-def _parts_by_annotation(seen: Snapshot, write: WriteSource) -> list[tuple[WriteSource, str]]:
-    """The record and all that is for people in one request, and then the status, where that is another one (D25)."""
-    source, parts = seen.source, []
-    changes = write.annotations
-    if write.status is None:
-        return [(write, "")]
-    status, record = source.kind.as_stored(write.status)
-    if record != source.found.annotations.get(names.CONDITIONS):
-        changes = (*changes, (names.CONDITIONS, record))
-    if changes or write.records is not None:
-        first = replace(write, status=None, annotations=changes, is_mirrored_status=False, more=False, cut=0)
-        parts.append((first, ""))
-    if status != source.kind.as_stored(source.stored.status)[0]:
-        second = WriteSource(status, is_mirrored_status=write.is_mirrored_status, more=write.more, cut=write.cut)
-        parts.append((second, STATUS))
-    return parts
-
-
-def _patch(seen: Snapshot, operations: list[Mapping[str, Any]], subresource: str) -> requests.Request:
-    resource, key = seen.source.kind.resource, seen.key
-    return requests.json_patch(resource, key.name, operations, namespace=key.namespace, subresource=subresource)
-
-
-def _operations(found: Object, write: WriteSource) -> list[Mapping[str, Any]]:
-    """The JSON Patch of one write: guarded by the version, the status whole (D7, M10)."""
-    version = found.metadata.resource_version
-    operations: list[Mapping[str, Any]] = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}]
-    if write.status:
-        operations.append({"op": "add", "path": "/status", "value": write.status})
-    elif write.status is not None and found.status_dict():
-        operations.append({"op": "remove", "path": "/status"})  # some definitions take no empty one
-    if write.annotations:
-        annotations = dict(found.annotations)
-        for name, value in write.annotations:
-            if value is None:
-                annotations.pop(name, None)
-            else:
-                annotations[name] = value
-        operations.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
-    return operations

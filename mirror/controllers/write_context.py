@@ -12,6 +12,7 @@ from mirror.kinds.base import Kind
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
 from mirror.kube.objects import Object
+from mirror.model.keys import MirrorKey
 from mirror.runtime.environment import Environment
 from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.events import NORMAL, WARNING, Regarding
@@ -47,6 +48,12 @@ class WriteContext:
         if found is None:
             raise Unreachable(f"worker {name} is not registered")
         return found
+
+    def judge_mirror(self, seen: Snapshot, name: str) -> None:
+        """Name the object of a source's name on a worker, if that is registered; its own key decides (D1)."""
+        if (worker := self.state.workers.get(name)) is not None:
+            namespace = worker.namespace_of(seen.key.namespace)
+            self.state.intake.add(MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name))
 
     def record_event(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool = True) -> None:
         """Record an event on a source, and note it in its history."""

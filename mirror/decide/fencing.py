@@ -14,8 +14,8 @@ from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.plan import Action, CoverLeases, Plan, RenewLease
 from mirror.decide.snapshot import FenceState, Memory, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import source_write
-from mirror.kinds.base import Status
 from mirror.kinds.fenceable import Fence, Lease
+from mirror.kinds.stored_source import Status
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.fences import FENCED, VOIDED, mark_of, with_mark

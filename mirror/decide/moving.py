@@ -16,7 +16,8 @@ from mirror.decide.loss_policies import is_to_be_fenced, policy_of
 from mirror.decide.plan import AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
 from mirror.decide.snapshot import FenceState, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import source_write
-from mirror.kinds.base import Kind, Status
+from mirror.kinds.base import Kind
+from mirror.kinds.stored_source import Status
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.losses import OnLoss, OnNamespace

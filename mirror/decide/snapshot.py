@@ -9,7 +9,8 @@ from typing import TypedDict
 import msgspec
 
 from mirror.decide.identity import Identity
-from mirror.kinds.base import Changes, Kind, StoredSource
+from mirror.kinds.base import Changes, Kind
+from mirror.kinds.stored_source import StoredSource
 from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
 from mirror.model.losses import OnLoss, OnNamespace

@@ -11,7 +11,7 @@ import msgspec
 from mirror.batch.syntax import LONGEST_ANNOTATIONS
 from mirror.decide.plan import Action, EmitEvent, WriteSource
 from mirror.decide.snapshot import Snapshot
-from mirror.kinds.base import NextStatus
+from mirror.kinds.stored_source import NextStatus
 from mirror.model import names
 from mirror.model.reasons import UNWRITABLE, Obstruction
 

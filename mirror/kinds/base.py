@@ -14,19 +14,19 @@ import msgspec
 
 from mirror.kinds.dependencies import DependencyPolicy, Reference
 from mirror.kinds.fenceable import Fence
-from mirror.kinds.movable import MovableKind, MovableSource
+from mirror.kinds.movable import MovableKind
 from mirror.kinds.pod_roles import PodRoles
 from mirror.kinds.report import Report
+from mirror.kinds.stored_source import StoredSource
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.moves import LeftBehind
-from mirror.model.reasons import Obstruction, Reason
+from mirror.model.reasons import Reason
 from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
 
 Json: TypeAlias = Any
-Status: TypeAlias = dict[str, Any]
 
 HELD = "true"
 """The value of the annotation ``held``."""
@@ -100,22 +100,6 @@ class StatusSummary(msgspec.Struct, frozen=True):
     """Copies on workers that it was moved from (D14)."""
 
 
-class NextStatus(msgspec.Struct, frozen=True):
-    """What to write now, and why."""
-
-    status: Status | None
-    """The whole status; None when nothing is to be written."""
-    because: str
-    more: bool = False
-    """Once this is stored, the same mirror status leads to another one: ask again."""
-    cut: int = 0
-    """How much of the worker's content was dropped or shortened."""
-    clock_skewed: bool = False
-    """The worker's clock is not ours; the final condition got our time."""
-    waits_for_pods: bool = False
-    """The mirror has ended but pods of it have not: the final condition is held back."""
-
-
 class Changes(msgspec.Struct, frozen=True):
     """What has to be written to a mirror so that it is as its source wants it."""
 
@@ -132,90 +116,6 @@ class Changes(msgspec.Struct, frozen=True):
     """Its source is suspended, and a queue on the worker has resumed it, which is not fought (D26)."""
     must_wait_for_pods: bool = False
     """The template changed and the mirror's pods are not gone yet (U4): its next status decides."""
-
-
-class StoredSource(MovableSource, Protocol):
-    """A source's spec and status, decoded, and the statuses that follow from them.
-
-    A status that a method returns is the whole one, and such that the API server takes it.
-    """
-
-    @property
-    def status(self) -> Mapping[str, Any]: ...
-
-    @property
-    def is_suspended(self) -> bool: ...
-
-    @property
-    def is_finished(self) -> bool: ...
-
-    @property
-    def has_started(self) -> bool:
-        """Whether anything of it has run, or been decided (D11)."""
-        ...
-
-    @property
-    def placed_worker(self) -> str | None: ...
-
-    @property
-    def mirror_uid(self) -> str | None: ...
-
-    @property
-    def obstruction_reason(self) -> str:
-        """Why it waits or makes no progress, as its conditions say (``model.reasons``); empty: they say nothing."""
-        ...
-
-    def next_status(
-        self,
-        mirror: Object,
-        *,
-        now: datetime,
-        mirror_suspended: bool = False,
-        clock_offset_seconds: float | None = None,
-        settled: bool = False,
-    ) -> NextStatus:
-        """What the source shows next; never raises but BadAnswer, whatever the worker answered (D7).
-
-        Args:
-            mirror: its mirror.
-            now: our time, aware.
-            mirror_suspended: the mirror is suspended by its spec, which its status follows only later.
-            clock_offset_seconds: the worker's clock minus ours, when it was measured.
-            settled: nothing of an ended mirror will change any more.
-        """
-        ...
-
-    def suspended_status(self, now: datetime) -> Status | None:
-        """For a suspended source that no worker can speak for; None: nothing is to be written (D3)."""
-        ...
-
-    def lost_status(self, now: datetime, *, message: str, reason: str) -> Status | None:
-        """End a source whose mirror is gone (D11)."""
-        ...
-
-    def placed_status(self, worker: str | None, now: datetime) -> Status | None:
-        """Record the worker on the source, or with None that it has none (D5)."""
-        ...
-
-    def mirrored_status(self, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
-        """A status, or the stored one, with the uid of the mirror recorded (D1)."""
-        ...
-
-    def explained_status(
-        self, status: Mapping[str, Any] | None, why: Obstruction | None, *, is_placed: bool, now: datetime
-    ) -> Status | None:
-        """A status, or the stored one, that says why it waits for a worker or makes no progress on one (D22).
-
-        Args:
-            status: what is to be written besides; None: nothing.
-            why: None: nothing is in its way any more.
-            is_placed: with this status a worker is recorded.
-            now: our time, aware.
-
-        Returns:
-            None where it says so already, or no such write would be accepted.
-        """
-        ...
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

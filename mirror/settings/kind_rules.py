@@ -10,6 +10,7 @@ from mirror.settings.rule import Rule, Unexpected, Wrong
 from mirror.settings.rules import MANAGED_BY as _MANAGED_BY
 from mirror.settings.rules import SWITCH as SWITCH
 from mirror.settings.rules import TEXT as TEXT
+from mirror.settings.texts import shaped
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _RESOURCE = re.compile(
@@ -26,15 +27,6 @@ _UNITS = {"": 1, "Ki": 1024, "Mi": 1024 * 1024}
 SMALLEST, LARGEST = 4 * 1024, 1024 * 1024
 _MOST = 64
 _LONGEST_TEXT = 256
-
-
-def _matching(pattern: re.Pattern[str]) -> Callable[[object], str]:
-    def read(value: object) -> str:
-        if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise Unexpected
-        return value
-
-    return read
 
 
 def _path(value: object) -> str:
@@ -189,12 +181,12 @@ GENERATION = _one_of("rewrite", "keep")
 PLACE = _one_of("first", "last")
 RECORD = _one_of("condition", "annotation")
 MAPPING = Rule("a mapping", _mapping)
-CONDITION_TYPE = Rule("a condition's type such as Suspended", _matching(_TYPE))
+CONDITION_TYPE = Rule("a condition's type such as Suspended", shaped(_TYPE))
 CONDITION_STATUS = _one_of("True", "False", "Unknown")
-REASON = Rule("a condition's reason such as JobSuspended, or empty text", _matching(_REASON))
-KIND = Rule("a kind such as JobSet", _matching(_KIND))
-RESOURCE = Rule("PLURAL.VERSION.GROUP such as jobsets.v1alpha2.jobset.x-k8s.io", _matching(_RESOURCE))
-WORDS = Rule("a list of short names", _list_of(Rule("a short name such as js", _matching(_WORD))))
+REASON = Rule("a condition's reason such as JobSuspended, or empty text", shaped(_REASON))
+KIND = Rule("a kind such as JobSet", shaped(_KIND))
+RESOURCE = Rule("PLURAL.VERSION.GROUP such as jobsets.v1alpha2.jobset.x-k8s.io", shaped(_RESOURCE))
+WORDS = Rule("a list of short names", _list_of(Rule("a short name such as js", shaped(_WORD))))
 LABELS = Rule("a mapping of labels", _labels)
 NEEDS = Rule(
     f"a list of at most {_MOST} needs",
@@ -205,4 +197,4 @@ OWNERS = Rule(
     _list_of(Rule("a kind and its resource such as Job jobs.v1.batch", _owner)),
 )
 LABEL = Rule("a label such as example.com/role, or empty text", _label)
-ROLES = Rule("a list of roles", _list_of(Rule("a label's value such as launcher", _matching(_TYPE))))
+ROLES = Rule("a list of roles", _list_of(Rule("a label's value such as launcher", shaped(_TYPE))))

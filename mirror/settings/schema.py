@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from mirror.model import names
-from mirror.settings import mirror_rules, rules
+from mirror.settings import mirror_rules, rules, texts
 from mirror.settings.kinds import KindEntry
 from mirror.settings.section import Section
 
@@ -174,7 +174,7 @@ class Https(Section, frozen=True):
     @property
     def listen_address(self) -> tuple[str, int]:
         """Host (empty: every interface) and port (0: any free one)."""
-        return rules.split_address(self.listen)
+        return texts.split_address(self.listen)
 
 
 class Webhook(Section, frozen=True):
@@ -206,7 +206,7 @@ class Page(Section, frozen=True):
     @property
     def listen_address(self) -> tuple[str, int]:
         """Host (empty: every interface) and port (0: any free one)."""
-        return rules.split_address(self.listen)
+        return texts.split_address(self.listen)
 
 
 class Logging(Section, frozen=True):
@@ -275,4 +275,4 @@ class Settings(Section, frozen=True):
     @property
     def listen_address(self) -> tuple[str, int]:
         """Host (empty: every interface) and port (0: any free one) of ``listen``."""
-        return rules.split_address(self.listen)
+        return texts.split_address(self.listen)

@@ -173,7 +173,7 @@ class Registry:
         """A source is recorded on this worker: one that nobody knows is a lost one, from now on (D13)."""
         if name not in self.workers:
             worker = self._add(name)
-            worker.connection = worker.connection.lost(self.clock.now(), "no Secret registers it")
+            worker.verdicts.connection = worker.connection.lost(self.clock.now(), "no Secret registers it")
             self._note(worker)
 
     def forget_unused(self) -> None:

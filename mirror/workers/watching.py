@@ -66,6 +66,13 @@ class MirrorWatches:
     def of(self, kind: Kind) -> MirrorStore:
         return self._stores[kind.name]
 
+    def source_uid_of(self, kind: str, namespace: str, name: str, uid: str) -> str | None:
+        """Whose mirror this is; None: nobody knows, or it is none."""
+        if (mirrors := self._stores.get(kind)) is None:
+            return None
+        mirror = mirrors.get(namespace, name)
+        return mirror.labels.get(names.SOURCE_UID) if mirror is not None and mirror.metadata.uid == uid else None
+
     def count(self, state: str | None = None) -> int:
         """How many mirrors there are, or are in a state (``kinds.asking.state``)."""
         stores = self._stores.values()

@@ -15,23 +15,22 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, Unreachable, describe
+from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
-from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
-from mirror.workers.inventory import IdentityRejected
 from mirror.workers.mirrors import MirrorHooks, MirrorStore
 from mirror.workers.pods import PodHost, PodWatches
-from mirror.workers.probes import Unsupported, cluster_uid
+from mirror.workers.probes import cluster_uid
 from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
+from mirror.workers.verdicts import REJECTIONS, Verdicts
 from mirror.workers.watching import MirrorWatches, WatchHooks, WatchSettings
 
 HEARTBEAT_SECONDS = 10.0
@@ -110,8 +109,8 @@ class Worker:
     ) -> None:
         self.name = name
         self.spec: WorkerSpec | None = None
-        self.connection = connection
         self._log = host.log.bind(worker=name)
+        self.verdicts = Verdicts(connection, clock=host.clock, log=self._log, on_change=self._report_transition)
         stores = {
             kind.name: MirrorStore(
                 kind,
@@ -131,7 +130,7 @@ class Worker:
         self.pods: PodWatches | None = None
         """What keeps pods of mirrors from running; None where pods are not watched."""
         if host.watches_pods:
-            pod_host = PodHost(name, host.clock, host.origin, listener.on_pods_change, self._source_of_mirror)
+            pod_host = PodHost(name, host.clock, host.origin, listener.on_pods_change, self.watches.source_uid_of)
             self.pods = PodWatches(pod_host, log=self._log)
         self.uid = ""
         self.token: Token = NO_TOKEN
@@ -139,15 +138,19 @@ class Worker:
         self._host = host
         self._listener = listener
         self._session = ClientSession(name, host.connect)
-        self._refused: KubeError | None = None
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
         self.declared_as = "Secret"
         """The kind of what declares it."""
-        self.refusal = ""
+
+    @property
+    def connection(self) -> Connection:
+        return self.verdicts.connection
+
+    @property
+    def refusal(self) -> str:
         """Why what declares it is at fault, as an event's reason; empty when it is not."""
-        self._logged: State | None = None
-        self._lost_with: tuple[str, WorkerSpec | str] | None = None
+        return self.verdicts.refusal
 
     @property
     def client(self) -> Client:
@@ -249,12 +252,6 @@ class Worker:
         except* _PrefixChanged:
             self._log.debug("watching other namespaces", prefix=self.watches.prefix)
 
-    def _source_of_mirror(self, kind: str, namespace: str, name: str, uid: str) -> str | None:
-        if (known := self._host.kinds.by_name.get(kind)) is None:
-            return None
-        mirror = self.mirrors_of(known).get(namespace, name)
-        return mirror.labels.get(names.SOURCE_UID) if mirror is not None and mirror.metadata.uid == uid else None
-
     def use_prefix(self, prefix: str) -> None:
         """Look for mirrors under this prefix from now on."""
         if self.watches.have_begun and prefix != self.watches.prefix:
@@ -302,24 +299,17 @@ class Worker:
                 await self._poke.wait()
 
     async def _look(self) -> None:
-        """One attempt to connect, or one heartbeat; its verdict is the connection's new state."""
-        try:
-            await self._check()
-        except (Unsupported, KubeconfigRefused, IdentityRejected) as error:
-            await self._session.close()
-            self.refusal = type(error).__name__
-            self._lose(clean(f"{'kubeconfig refused: ' if isinstance(error, KubeconfigRefused) else ''}{error}"))
-        except KubeError as error:
-            self.refusal = ""
-            self._lose(_short(error))
-        else:
-            self.refusal = ""
-            if self._refused is not None:
-                self._lose(f"watch rejected: {_short(self._refused)}")
-            else:
-                self._move(self.connection.connected(self._host.clock.now()))
+        """One attempt to connect, or one heartbeat."""
+        await self.verdicts.look(self._check, given=self.spec or self._no_spec_because)
 
     async def _check(self) -> None:
+        try:
+            await self._connect_or_probe()
+        except REJECTIONS:
+            await self._session.close()
+            raise
+
+    async def _connect_or_probe(self) -> None:
         spec = self.spec
         if spec is None:
             await self._session.close()
@@ -336,8 +326,7 @@ class Worker:
 
         Since when it is lost, if it is, is what the record of who led until now says (D13).
         """
-        self.connection = Connection(lost_since=lost_since)
-        self._refused = None
+        self.verdicts.begin_anew(lost_since)
         self.watches.list_anew()
         self._report_transition()
         self._poke.set()
@@ -370,36 +359,16 @@ class Worker:
             whole = None
         mirrors.take_whole(found, whole)
 
-    def _lose(self, because: str) -> None:
-        given = self.spec or self._no_spec_because
-        is_news, self._lost_with = (self.refusal, given) != self._lost_with, (self.refusal, given)
-        self._move(self.connection.lost(self._host.clock.now(), because, is_news=is_news))
-
-    def _move(self, connection: Connection) -> None:
-        before, self.connection = self.connection, connection
-        if (before.state, before.because) == (connection.state, connection.because):
-            return
-        if self._logged != connection.state:
-            self._logged = connection.state
-            level = self._log.info if connection.is_connected else self._log.warning
-            level("worker connection", state=connection.state.value, because=connection.because)
-        self._report_transition()
-
     def _on_trouble(self, error: KubeError) -> None:
         if isinstance(error, Unauthorized | Forbidden):
-            self._refused = error
+            self.verdicts.watch_rejected = error
         self.suspect(error)
 
     def _on_healthy(self) -> None:
-        self._refused = None
+        self.verdicts.watch_rejected = None
         self._poke.set()
         self._report_transition()
 
     def _report_transition(self) -> None:
         self._host.on_transition(self)
         self._listener.on_worker_transition(self)
-
-
-def _short(error: KubeError) -> str:
-    """A text without numbers that vary, so that a repeated loss is not news."""
-    return clean(" ".join(describe(error).split()), longest=200)

@@ -9,7 +9,7 @@ from worlds import MONOTONIC, ON_EAST, seen, source
 from mirror.decide.plan import EmitEvent, WriteSource
 from mirror.decide.snapshot import Memory, Snapshot
 from mirror.decide.writing import FromMirror, source_write
-from mirror.kinds.base import NextStatus
+from mirror.kinds.stored_source import NextStatus
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
 

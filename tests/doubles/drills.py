@@ -13,19 +13,12 @@ from typing import Any, Protocol
 
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.kinds import explaining
-from mirror.kinds.base import (
-    BadDraft,
-    Changes,
-    MirrorTransform,
-    NextStatus,
-    Progress,
-    Status,
-    StatusSummary,
-)
+from mirror.kinds.base import BadDraft, Changes, MirrorTransform, Progress, StatusSummary
 from mirror.kinds.dependencies import Reference
 from mirror.kinds.pod_roles import NO_ROLES
 from mirror.kinds.registry import JOB, Kinds
 from mirror.kinds.report import STRIPPED, Difference, Report
+from mirror.kinds.stored_source import NextStatus, Status
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import Resource

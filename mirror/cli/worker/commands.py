@@ -5,122 +5,26 @@ Those modules are imported when a command runs: help and other commands need not
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from mirror.cli.user.completion import context_names
-from mirror.cli.user.options import DURATION, checked_namespace, output_option
+from mirror.cli.user.options import DURATION, output_option
 from mirror.cli.user.terminal import color_option
-from mirror.model import names
+from mirror.cli.worker.options import (
+    allow_option,
+    checked_name,
+    checked_names,
+    checked_secret,
+    complete_workers,
+    managed_by_option,
+    name_argument,
+    origin_option,
+    where_options,
+)
 
-Function = Callable[..., Any]
-
-_WHERE = ("kubeconfig", "management_kubeconfig", "management_context", "namespace")
 _DAY_SECONDS = 24 * 3600
-
-
-def where_options(command: Function) -> Function:
-    """The options that say which clusters; the command gets ``where``."""
-
-    @functools.wraps(command)
-    def collected(**values: Any) -> Any:
-        from mirror.cli.worker.clusters import Where
-
-        said = {name: values.pop(name) for name in _WHERE}
-        return command(where=Where(**said), **values)
-
-    for option in (
-        click.option(
-            "--namespace",
-            default="jobmirror-system",
-            envvar="MIRROR_MANAGER_NAMESPACE",
-            show_default=True,
-            metavar="NAME",
-            callback=checked_namespace,
-            help="Namespace of the manager.",
-        ),
-        click.option(
-            "--management-context",
-            default="",
-            metavar="NAME",
-            shell_complete=context_names,
-            help="Context of the management cluster; default: the current one.",
-        ),
-        click.option(
-            "--management-kubeconfig",
-            default="",
-            metavar="FILE",
-            help="Kubeconfig of the management cluster, if it is a separate file.",
-        ),
-        click.option("--kubeconfig", default="", metavar="FILE", help="Instead of KUBECONFIG and ~/.kube/config."),
-    ):
-        collected = option(collected)
-    return collected
-
-
-allow_option = click.option(
-    "--allow",
-    multiple=True,
-    envvar="MIRROR_WORKER_ALLOW",
-    metavar="NAME",
-    help="An opt-in of the manager's setting workers.allow, such as loopback. May be repeated.",
-)
-
-
-def checked_managed_by(context: click.Context, param: click.Parameter, value: str) -> str:
-    """The setting ``managedBy``; raises BadParameter."""
-    from mirror.cli.worker import arguments
-
-    return arguments.checked_managed_by(context, param, value)
-
-
-_managed_by = click.option(
-    "--managed-by",
-    callback=checked_managed_by,
-    default=names.DEFAULT_MANAGED_BY,
-    show_default=True,
-    metavar="VALUE",
-    help="The manager's setting managedBy.",
-)
-
-
-_origin = click.option(
-    "--origin",
-    default="",
-    metavar="VALUE",
-    help="The manager's setting origin. Default: as the manager has recorded it.",
-)
-
-
-def _complete_workers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from mirror.cli.worker.clusters import worker_names
-
-    return worker_names(ctx, incomplete)
-
-
-def checked_name(context: click.Context, param: click.Parameter, value: str) -> str:
-    """A name that a worker may have; raises BadParameter."""
-    from mirror.cli.worker import arguments
-
-    return arguments.checked_name(context, param, value)
-
-
-def checked_names(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Names that workers may have; raises BadParameter."""
-    return tuple(checked_name(context, param, value) for value in values)
-
-
-def checked_secret(context: click.Context, param: click.Parameter, value: str) -> str:
-    """``NAMESPACE/NAME``, or nothing; raises BadParameter."""
-    if value and [bool(part) for part in value.split("/")] != [True, True]:
-        raise click.BadParameter(f"{value!r}: expected NAMESPACE/NAME")
-    return value
-
-
-_name = click.argument("name", callback=checked_name, shell_complete=_complete_workers)
 
 
 @click.group()
@@ -212,7 +116,7 @@ def worker() -> None:
     "--server", default="", metavar="URL", help="URL of the worker for the manager, if it differs from the context's."
 )
 @allow_option
-@_managed_by
+@managed_by_option
 @click.option("--dry-run", is_flag=True, help="Print the objects as YAML, without contacting any cluster.")
 @click.option("--no-check", is_flag=True, help="Skip the check at the end.")
 @output_option("text", "json", "yaml", "name")
@@ -240,10 +144,10 @@ def add(**values: Any) -> None:
 
 
 @worker.command()
-@click.argument("workers", metavar="[NAME]…", nargs=-1, callback=checked_names, shell_complete=_complete_workers)
+@click.argument("workers", metavar="[NAME]…", nargs=-1, callback=checked_names, shell_complete=complete_workers)
 @click.option("--all", "everybody", is_flag=True, help="All workers (the default without names).")
 @allow_option
-@_managed_by
+@managed_by_option
 @output_option("text", "json", "yaml")
 @color_option()
 @where_options
@@ -281,7 +185,7 @@ def list_workers(where: Any, form: Any, live: bool) -> None:
 
 
 @worker.command("set")
-@_name
+@name_argument
 @click.option("--capacity", default="", metavar="JOBS", help="Maximum number of concurrent Jobs, or none.")
 @click.option("--weight", default="", metavar="NUMBER", help="Share of Jobs, or none for the default of 1.")
 @click.option("--namespaces", default="", metavar="A,B*", help="Accept Jobs of these namespaces only, or none.")
@@ -300,7 +204,7 @@ def set_worker(where: Any, name: str, capacity: str, weight: str, namespaces: st
 
 
 @worker.command()
-@_name
+@name_argument
 @where_options
 def cordon(where: Any, name: str) -> None:
     """Mark worker NAME as unschedulable.
@@ -314,7 +218,7 @@ def cordon(where: Any, name: str) -> None:
 
 
 @worker.command()
-@_name
+@name_argument
 @where_options
 def uncordon(where: Any, name: str) -> None:
     """Mark worker NAME as schedulable, after cordon or drain."""
@@ -325,13 +229,13 @@ def uncordon(where: Any, name: str) -> None:
 
 
 @worker.command()
-@_name
+@name_argument
 @click.option("--wait", "how", flag_value="wait", default="wait", help="Let its Jobs finish (the default).")
 @click.option("--move", "how", flag_value="move", help="Move Jobs that have not started, or are suspended, elsewhere.")
 @click.option("--started", is_flag=True, help="With --move: also stop those that run, and start them elsewhere.")
 @click.option("--timeout", default="", metavar="DURATION", help="Maximum time to wait; 0s: do not wait.")
 @allow_option
-@_origin
+@origin_option
 @where_options
 def drain(where: Any, name: str, how: str, **options: Any) -> None:
     """Drain worker NAME.
@@ -361,7 +265,7 @@ def drain(where: Any, name: str, how: str, **options: Any) -> None:
 
 
 @worker.command()
-@_name
+@name_argument
 @click.option("--all-dead", is_flag=True, required=True, help="Nothing runs there any more: somebody has made sure.")
 @where_options
 def forget(where: Any, name: str, all_dead: bool) -> None:
@@ -372,7 +276,7 @@ def forget(where: Any, name: str, all_dead: bool) -> None:
 
 
 @worker.command()
-@_name
+@name_argument
 @click.option(
     "--force",
     is_flag=True,
@@ -387,7 +291,7 @@ def forget(where: Any, name: str, all_dead: bool) -> None:
     help="Context of the worker, for --clean-up.",
 )
 @allow_option
-@_origin
+@origin_option
 @where_options
 def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str, **values: Any) -> None:
     """Unregister NAME: delete its mirrors there and its Secret. Drain it first.

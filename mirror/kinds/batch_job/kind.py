@@ -7,17 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from mirror.batch.rule_names import BadRuleNames
-from mirror.kinds.base import (
-    BadAnnotation,
-    Changes,
-    Json,
-    MirrorTransform,
-    NextStatus,
-    Progress,
-    Status,
-    StatusSummary,
-    is_held,
-)
+from mirror.kinds.base import BadAnnotation, Changes, Json, MirrorTransform, Progress, StatusSummary, is_held
 from mirror.kinds.batch_job import (
     body,
     changes,
@@ -40,6 +30,7 @@ from mirror.kinds.batch_job.status_stored import StoredJob
 from mirror.kinds.dependencies import Reference
 from mirror.kinds.pod_roles import NO_ROLES
 from mirror.kinds.report import Report
+from mirror.kinds.stored_source import NextStatus, Status
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, Resource
 from mirror.model import names

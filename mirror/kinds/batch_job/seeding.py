@@ -10,11 +10,12 @@ import msgspec
 from mirror.batch import indexes, views
 from mirror.batch.conditions import SUSPENDED, TRUE
 from mirror.batch.status_rules import check_change
-from mirror.kinds.base import Json, Status
+from mirror.kinds.base import Json
 from mirror.kinds.batch_job.body import SUSPEND
 from mirror.kinds.batch_job.status_clean import clean
 from mirror.kinds.batch_job.status_stored import StoredJob
 from mirror.kinds.following import noted_as
+from mirror.kinds.stored_source import Status
 from mirror.kube.objects import Object
 from mirror.model import names
 

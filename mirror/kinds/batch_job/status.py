@@ -15,7 +15,6 @@ import msgspec
 from mirror.batch import conditions, indexes, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, FALSE, SUSPENDED, TRUE, Condition, Verdict
 from mirror.batch.indexes import Intervals
-from mirror.kinds.base import NextStatus, Status
 from mirror.kinds.batch_job.status_clean import MAX_INDEX_TEXT, Cleaned, clean
 from mirror.kinds.batch_job.status_own import (
     lost_status,
@@ -34,6 +33,7 @@ from mirror.kinds.batch_job.status_stored import (
     served,
     verdict,
 )
+from mirror.kinds.stored_source import NextStatus, Status
 
 __all__ = [
     "Cleaned",

@@ -8,9 +8,9 @@ from typing import Any
 
 from mirror.batch import conditions, times
 from mirror.batch.conditions import SUSPENDED, TRUE
-from mirror.kinds.base import Status
 from mirror.kinds.batch_job.status_own import MIRRORED_REASON, MOVED_REASON, PLACED_REASON
 from mirror.kinds.batch_job.status_stored import WORKER_DRAINED, WORKER_LOST, StoredJob, served
+from mirror.kinds.stored_source import Status
 from mirror.model import names
 from mirror.model.moves import Moves
 

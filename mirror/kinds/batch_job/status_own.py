@@ -12,10 +12,10 @@ from typing import Any
 
 from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED, TRUE, Condition
-from mirror.kinds.base import Status
 from mirror.kinds.batch_job.status_clean import clean_message
 from mirror.kinds.batch_job.status_stored import StoredJob, served
 from mirror.kinds.explaining import explained
+from mirror.kinds.stored_source import Status
 from mirror.model import names
 from mirror.model.reasons import UNKNOWN, Obstruction
 

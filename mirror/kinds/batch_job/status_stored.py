@@ -16,7 +16,7 @@ from mirror.batch.conditions import SUSPENDED, TRUE, Condition, Verdict
 from mirror.batch.status_change import Spec, is_plain_progress
 from mirror.batch.status_rules import check_change
 from mirror.kinds import explaining
-from mirror.kinds.base import Status
+from mirror.kinds.stored_source import Status
 from mirror.model import names
 from mirror.model.moves import Moves, parse_moves
 

@@ -14,13 +14,13 @@ from typing import Any
 from mirror.batch import conditions as lists
 from mirror.batch import times, views
 from mirror.kinds import explaining
-from mirror.kinds.base import NextStatus, Status
 from mirror.kinds.carried import contains
 from mirror.kinds.declared import record
 from mirror.kinds.declared.body import carried_spec
 from mirror.kinds.declared.form import Form, condition_of, path_of
 from mirror.kinds.declared.status_clean import cleaned
 from mirror.kinds.declared.status_schema import StatusSchema
+from mirror.kinds.stored_source import NextStatus, Status
 from mirror.kube.objects import Object
 from mirror.model import field_paths, names
 from mirror.model.moves import Moves

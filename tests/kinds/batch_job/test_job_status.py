@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mirror.batch import conditions
-from mirror.kinds.base import NextStatus
 from mirror.kinds.batch_job.status import StoredJob, next_status
+from mirror.kinds.stored_source import NextStatus
 
 Json = dict[str, Any]
 

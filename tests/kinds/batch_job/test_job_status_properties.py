@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from mirror.batch import conditions, indexes
 from mirror.batch.status_rules import check_status_update
-from mirror.kinds.base import NextStatus
 from mirror.kinds.batch_job.status import (
     StoredJob,
     clean,
@@ -28,6 +27,7 @@ from mirror.kinds.batch_job.status import (
 )
 from mirror.kinds.batch_job.status_clean import MAX_CONDITIONS, MAX_UNCOUNTED
 from mirror.kinds.batch_job.status_stored import served
+from mirror.kinds.stored_source import NextStatus
 
 Json = dict[str, Any]
 

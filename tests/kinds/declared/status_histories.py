@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from mirror.kinds.base import Status
 from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.stored_source import Status
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason

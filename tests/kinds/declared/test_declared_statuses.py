@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from declared_objects import built_in_kind, condition, job_set, mirror_of, source_of
 
-from mirror.kinds.base import NextStatus
 from mirror.kinds.declared.choosing import built_in
 from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.stored_source import NextStatus
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
 
