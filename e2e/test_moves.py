@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, condition, indexed, is_complete, is_over, job, placed_on, runs, uid, until
-from e2e.manager import ManagerProcess
-from e2e.proxy import Proxy
+from e2e.losing import MOVED_SECONDS, losing_east
 
 RESCHEDULE = {"worker-order": "east", "on-worker-loss": "Reschedule"}
-SETTINGS = {"workers": {"lostAfter": "5s"}}
-MOVED_SECONDS = 120.0
-"""A new leader moves nothing in its first minute."""
 
 
 async def test_jobs_of_a_lost_worker_start_again_elsewhere_where_that_is_asked_for(
     management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
 ) -> None:
     """Scenarios 2, 3, 32 and 43 on real API servers: each status is taken, and each loser goes."""
-    async with (
-        Proxy.before(east) as proxy,
-        ManagerProcess.start(management, {"west": west}, settings=SETTINGS) as manager,
-    ):
-        await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
-        await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
+    async with losing_east(management, east, west) as (manager, proxy):
         mine = manager.managed_by
         await scene.create(
             job("stays", mine, run_for="never", annotations={"worker-order": "east"}),

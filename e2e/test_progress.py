@@ -7,13 +7,10 @@ from collections.abc import Callable
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import RUN_FOR_KEY, Scene, condition, indexed, is_complete, is_failed, is_over, job, placed_on, until
+from e2e.losing import MOVED_SECONDS, losing_east
 from e2e.manager import ManagerProcess
-from e2e.proxy import Proxy
 
 LEAVING = {"worker-order": "east", "on-worker-loss": "Reschedule"}
-SETTINGS = {"workers": {"lostAfter": "5s", "seedProgress": True}}
-MOVED_SECONDS = 120.0
-"""A new leader moves nothing in its first minute."""
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -26,12 +23,7 @@ async def test_only_what_is_left_runs_on_the_next_worker(
     management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
 ) -> None:
     """Scenarios 44, 45 and 46: pods for the indexes and completions that are left; failures count on."""
-    async with (
-        Proxy.before(east) as proxy,
-        ManagerProcess.start(management, {"west": west}, settings=SETTINGS) as manager,
-    ):
-        await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
-        await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
+    async with losing_east(management, east, west, seedProgress=True) as (manager, proxy):
         mine = manager.managed_by
         await scene.create(
             indexed("half", mine, completions=5, run_for="never", annotations=LEAVING),

@@ -13,13 +13,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from mirror.controllers.refusing import refusal_text
-from mirror.controllers.rereading import STALE, reread_mirror
+from mirror.controllers.rereading import patch_mirror
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.plan import RenewLease
 from mirror.decide.snapshot import Snapshot, WorkerSight
 from mirror.kinds.base import Json
 from mirror.kube import requests
-from mirror.kube.errors import BadRequest, Forbidden, Invalid, KubeError, NotFound
+from mirror.kube.errors import BadRequest, Forbidden, Invalid, KubeError
 from mirror.model import names
 from mirror.model.fences import FENCED, mark_of
 from mirror.workers.registry import Registry
@@ -96,13 +96,8 @@ class Leases:
         sent_at = t.environment.clock.monotonic()
         self.note_sent(uid, renewal.lasts_seconds)
         try:
-            patched = await worker.client.send_object(patch)
-        except STALE as error:
-            await reread_mirror(seen, worker, error)
-        except NotFound:
-            worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
-            t.state.intake.add(seen.key)
-            return
+            if await patch_mirror(seen, t, worker, patch) is None:
+                return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} rejects the lease of the mirror: {refusal_text(error)}"
             if t.state.memories.of(uid).lease_refused_at == float("-inf"):
@@ -115,7 +110,6 @@ class Leases:
         taken = sent_at + renewal.lasts_seconds + ROUNDING_SECONDS if renewal.is_ours else None
         t.state.memories.set(uid, lease_ends_at=taken, lease_refused_at=float("-inf"))
         t.environment.metrics.worker(worker.name).leases_renewed.inc()
-        worker.mirrors_of(kind).take_own_write(patched)
         t.state.intake.add(seen.key)
 
     # -- what is known of a worker ------------------------------------------------------------------------------------

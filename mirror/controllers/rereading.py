@@ -1,7 +1,7 @@
 """After a conflict, or a write whose outcome is unknown: one live read of that object, which goes into the cache.
 
 A watch that is slow or cut would otherwise let the same stale write be rejected again and again. Called by whoever
-writes: ``applying`` and ``writing_mirrors``.
+writes: ``writing_sources``, and by ``patch_mirror`` all who change mirrors.
 """
 
 from __future__ import annotations
@@ -56,6 +56,27 @@ async def reread_mirror(seen: Snapshot, worker: Worker, error: KubeError) -> NoR
     if now is not None and _is_same(seen.mirror, now):
         raise error
     raise LookAgain
+
+
+async def patch_mirror(seen: Snapshot, context: WriteContext, worker: Worker, patch: requests.Request) -> Object | None:
+    """The mirror as it is after a patch, in the cache; None: it is gone, and its source is looked at again.
+
+    Raises:
+        LookAgain: it is another than the patch was made for.
+        KubeError: the worker does not take the patch.
+    """
+    assert seen.mirror is not None
+    metadata, mirrors = seen.mirror.metadata, worker.mirrors_of(seen.source.kind)
+    try:
+        patched = await worker.client.send_object(patch)
+    except STALE as error:
+        await reread_mirror(seen, worker, error)
+    except NotFound:
+        mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+        context.state.intake.add(seen.key)
+        return None
+    mirrors.take_own_write(patched)
+    return patched
 
 
 async def reread_object(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror.controllers.refusing import refusal_text
-from mirror.controllers.rereading import STALE, reread_mirror
+from mirror.controllers.rereading import patch_mirror
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.snapshot import Snapshot
 from mirror.kube import requests
-from mirror.kube.errors import BadRequest, EntityTooLarge, Forbidden, Invalid, NotFound
+from mirror.kube.errors import BadRequest, EntityTooLarge, Forbidden, Invalid
 from mirror.workers.worker import Worker
 
 
@@ -31,18 +31,14 @@ async def seed_mirror(context: WriteContext, seen: Snapshot, worker: Worker, sta
         kind.resource, metadata.name, operations, namespace=metadata.namespace, subresource="status"
     )
     try:
-        seeded = await worker.client.send_object(patch)
-    except STALE as error:
-        await reread_mirror(seen, worker, error)
-    except NotFound:
-        worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+        if await patch_mirror(seen, context, worker, patch) is None:
+            return
     except (Forbidden, Invalid, BadRequest, EntityTooLarge) as error:
         text = f"worker {worker.name} rejects the progress so far, so the Job begins anew there: {refusal_text(error)}"
         state.memories.set(seen.source.uid, seed_refused=text)
         context.environment.log.warning("progress not kept", source=seen.key, worker=worker.name, error=error)
         context.record_event(seen, "ProgressNotKept", text)
     else:
-        worker.mirrors_of(kind).take_own_write(seeded)
         context.environment.log.info("progress kept", source=seen.key, worker=worker.name)
         counted = ", ".join(f"{status.get(name) or 0} {name}" for name in ("succeeded", "failed"))
         text = f"the copy on {worker.name} goes on from what was counted: {counted}"

@@ -14,7 +14,7 @@ from mirror.controllers.namespaces import create_namespace
 from mirror.controllers.pods_left import count_pods_left
 from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done, why_not_created
 from mirror.controllers.reporting_moves import report_move
-from mirror.controllers.rereading import STALE, reread_mirror, reread_object
+from mirror.controllers.rereading import patch_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify, own_labels
@@ -256,7 +256,7 @@ class MirrorWriter:
         t.state.intake.add(seen.key)
 
     async def find(self, seen: Snapshot, worker: Worker, action: FindMirror) -> None:
-        """Ask for a mirror that the cache lacks; an error means that nothing is known (D11)."""
+        """Read a mirror that is not in the cache; an error means that nothing is known (D11)."""
         t, uid, mirrors = self._t, seen.source.uid, worker.mirrors_of(seen.source.kind)
         expected = action.uid
         namespace = worker.namespace_of(seen.key.namespace)
@@ -290,17 +290,12 @@ class MirrorWriter:
         times = memory.relabeled_times + 1 if now - memory.relabeled_at < LABELS_LASTED_SECONDS else 1
         t.state.memories.set(uid, look=None, relabeled_at=now, relabeled_times=times)
         try:
-            restored = await worker.client.send_object(patch)
-        except Conflict as error:
-            await reread_mirror(seen, worker, error)
-        except NotFound:
-            worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
-            t.state.intake.add(seen.key)
-            return
+            restored = await patch_mirror(seen, t, worker, patch)
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} rejects the labels of the mirror: {refusal_text(error)}"
         else:
-            worker.mirrors_of(kind).take_own_write(restored)
+            if restored is None:
+                return
             text = f"worker {worker.name} removes the labels of the mirror; its status is read from time to time"
             if self._identity(seen, restored) is Identity.OURS:
                 text = f"the mirror on worker {worker.name} had lost its labels; they were restored"
@@ -316,16 +311,11 @@ class MirrorWriter:
         body = {"metadata": {"uid": uid, "annotations": noted}}
         patch = requests.merge_patch(kind.resource, metadata.name, body, namespace=metadata.namespace)
         try:
-            touched = await worker.client.send_object(patch)
-        except Conflict as error:
-            await reread_mirror(seen, worker, error)
-        except NotFound:
-            worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, uid)
-            self._t.state.intake.add(seen.key)
+            if await patch_mirror(seen, self._t, worker, patch) is None:
+                return
         except (Forbidden, Invalid, BadRequest) as error:
             self._log.warning("mirror without pods not touched", source=seen.key, worker=worker.name, error=error)
         else:
-            worker.mirrors_of(kind).take_own_write(touched)
             text = f"worker {worker.name} has no pods of it for five minutes; its controller was made to look again"
             self._t.record_event(seen, "MirrorTouched", text)
 
@@ -340,12 +330,8 @@ class MirrorWriter:
         memory = t.state.memories.of(uid)
         times = memory.sent_times + 1 if memory.sent_digest == changes.digest else 1
         try:
-            patched = await worker.client.send_object(patch)
-        except STALE as error:
-            await reread_mirror(seen, worker, error)
-        except NotFound:
-            worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
-            return
+            if await patch_mirror(seen, t, worker, patch) is None:
+                return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} rejected the change: {refusal_text(error)}"
             now = t.environment.clock.monotonic()
@@ -365,7 +351,6 @@ class MirrorWriter:
         if times == RESENDS and changes.reverted:
             text = f"worker {worker.name} reverts changes to {', '.join(changes.reverted)[:MOST_FIELDS]}"
             self._t.record_event(seen, "MirrorChanged", text)
-        worker.mirrors_of(kind).take_own_write(patched)
         t.state.intake.add(seen.key)
 
     async def delete(self, worker: Worker, key: MirrorKey, uid: str, *, because: str, version: str = "") -> None:

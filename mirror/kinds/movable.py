@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
@@ -62,6 +63,56 @@ class MovableSource(Protocol):
     ) -> dict[str, Any]:
         """A status, or the stored one, recorded on a worker where a copy was left behind."""
         ...
+
+
+class UnmovableSource(ABC):
+    """``MovableSource`` of a kind that is not moved (``can_move``): it ends where it is, and a new one begins anew."""
+
+    status: Mapping[str, Any]
+
+    @property
+    @abstractmethod
+    def is_finished(self) -> bool: ...
+
+    @abstractmethod
+    def placed_status(self, worker: str | None, now: datetime) -> dict[str, Any] | None: ...
+
+    @property
+    def has_verdict(self) -> bool:
+        return self.is_finished
+
+    @property
+    def moves(self) -> Moves:
+        return Moves()
+
+    @property
+    def waits_after_move(self) -> bool:
+        return False
+
+    @property
+    def is_leaving(self) -> bool:
+        return False
+
+    def leaving_status(self, status: Mapping[str, Any] | None, worker: str, mirror_uid: str, now: datetime) -> None:
+        """It does not leave."""
+        return
+
+    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False, because: str = "") -> None:
+        """It is not moved."""
+        return
+
+    @property
+    def has_seed(self) -> bool:
+        return False
+
+    def seeded_status(self, mirror: Object) -> None:
+        """Nothing of it goes along."""
+        return
+
+    def returned_status(
+        self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime
+    ) -> dict[str, Any]:
+        return self.placed_status(worker, now) or dict(self.status if status is None else status)
 
 
 class MovableKind(Protocol):

@@ -15,6 +15,7 @@ from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.kinds import explaining
 from mirror.kinds.base import BadDraft, Changes, MirrorTransform, Progress, StatusSummary
 from mirror.kinds.dependencies import Reference
+from mirror.kinds.movable import UnmovableSource
 from mirror.kinds.pod_roles import NO_ROLES
 from mirror.kinds.registry import JOB, Kinds
 from mirror.kinds.report import STRIPPED, Difference, Report
@@ -23,7 +24,6 @@ from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import Resource
 from mirror.model import names
-from mirror.model.moves import Moves
 from mirror.model.reasons import Obstruction
 from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
@@ -58,7 +58,7 @@ def _with(status: Mapping[str, Any], now: datetime, **conditions: tuple[str, str
     return {**status, "conditions": listed}
 
 
-class StoredDrill:
+class StoredDrill(UnmovableSource):
     """``base.StoredSource`` of a Drill."""
 
     def __init__(self, spec: Json, status: Json) -> None:
@@ -121,42 +121,6 @@ class StoredDrill:
     def mirrored_status(self, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
         base = self.status if status is None else status
         return _with(base, now, jobmirror_Mirrored=("True", "MirrorCreated", mirror_uid))
-
-    @property
-    def has_verdict(self) -> bool:
-        return self.is_finished
-
-    @property
-    def moves(self) -> Moves:
-        return Moves()
-
-    @property
-    def waits_after_move(self) -> bool:
-        return False
-
-    @property
-    def is_leaving(self) -> bool:
-        return False
-
-    def leaving_status(
-        self, status: Mapping[str, Any] | None, worker: str, mirror_uid: str, now: datetime
-    ) -> Status | None:
-        """They end where they are."""
-
-    def moved_status(
-        self, moves: Moves, now: datetime, *, is_drained: bool = False, because: str = ""
-    ) -> Status | None:
-        """Drills are not moved."""
-
-    @property
-    def has_seed(self) -> bool:
-        return False
-
-    def seeded_status(self, mirror: Object) -> Status | None:
-        """Drills begin anew."""
-
-    def returned_status(self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime) -> Status:
-        return self.placed_status(worker, now) or dict(self.status)
 
     @property
     def obstruction_reason(self) -> str:

@@ -20,10 +20,10 @@ from mirror.kinds.declared.body import carried_spec
 from mirror.kinds.declared.form import Form, condition_of, path_of
 from mirror.kinds.declared.status_clean import cleaned
 from mirror.kinds.declared.status_schema import StatusSchema
+from mirror.kinds.movable import UnmovableSource
 from mirror.kinds.stored_source import NextStatus, Status
 from mirror.kube.objects import Object
 from mirror.model import field_paths, names
-from mirror.model.moves import Moves
 from mirror.model.reasons import Obstruction
 from mirror.model.text import clean
 from mirror.settings.kinds import StatusPatch
@@ -42,7 +42,7 @@ _LONGEST_MESSAGE = 1024
 CLOCKS_AGREE_SECONDS = 10.0
 
 
-class StoredSource:
+class StoredSource(UnmovableSource):
     """``base.StoredSource`` of such a kind."""
 
     def __init__(self, form: Form, found: Object, schema: StatusSchema | None = None) -> None:
@@ -74,42 +74,6 @@ class StoredSource:
     @property
     def mirror_uid(self) -> str | None:
         return _message(self.status, names.MIRRORED)
-
-    @property
-    def has_verdict(self) -> bool:
-        return self.is_finished
-
-    @property
-    def moves(self) -> Moves:
-        return Moves()
-
-    @property
-    def waits_after_move(self) -> bool:
-        return False
-
-    @property
-    def is_leaving(self) -> bool:
-        return False
-
-    def leaving_status(
-        self, status: Mapping[str, Any] | None, worker: str, mirror_uid: str, now: datetime
-    ) -> Status | None:
-        """They end where they are."""
-
-    def moved_status(
-        self, moves: Moves, now: datetime, *, is_drained: bool = False, because: str = ""
-    ) -> Status | None:
-        """Such kinds are not moved (``can_move``)."""
-
-    @property
-    def has_seed(self) -> bool:
-        return False
-
-    def seeded_status(self, mirror: Object) -> Status | None:
-        """Nothing of theirs goes along."""
-
-    def returned_status(self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime) -> Status:
-        return self.placed_status(worker, now) or dict(self.status if status is None else status)
 
     @property
     def obstruction_reason(self) -> str:
