@@ -66,7 +66,6 @@ class Page:
     objects: list[Object]
     resource_version: str
     """From where to watch, once the last page has been seen."""
-    is_last: bool
 
 
 _decode_event_line = msgspec.json.Decoder(WatchEvent).decode
@@ -176,7 +175,7 @@ async def list_pages(  # noqa: PLR0913 - the options of a list
         begin = 0
         while True:
             objects, begin = _decode_some(items, begin)
-            yield Page(objects, found.metadata.resource_version, is_last=not token and begin >= len(items))
+            yield Page(objects, found.metadata.resource_version)
             await asyncio.sleep(0)
             if begin >= len(items):
                 break

@@ -227,9 +227,6 @@ class WorkQueue(Generic[K]):
         """Keys that could be worked on at once, were there nobody before them."""
         return sum(map(len, self._ready.values()))
 
-    def lanes(self) -> set[str]:
-        return set(self._ready) | set(self._in_work)
-
     def describe(self) -> Described:
         now = self._clock.monotonic()
         return Described(

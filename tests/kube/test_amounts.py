@@ -152,7 +152,6 @@ async def test_a_page_that_is_too_large_is_read_in_smaller_ones(
     async with serving(answering) as server:
         pages = [page async for page in list_pages(clients.make(server.url), JOBS, limit=64)]
     assert [one.metadata.name for page in pages for one in page.objects] == names
-    assert [page.is_last for page in pages][-1]
 
 
 async def test_one_object_of_a_list_that_is_too_large_is_known_by_its_metadata(clients: Clients) -> None:

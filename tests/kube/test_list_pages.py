@@ -26,14 +26,10 @@ async def pages_of(client: Client) -> list[Page]:
 
 
 async def test_a_list_is_read_page_by_page(clients: Clients) -> None:
-    """The version comes with each page; the last one says that it is."""
+    """The version comes with each page; the last one has no more."""
     async with serving(always(page("ab", then="x&y"), page("c", then="z"), page(""))) as server:
         pages = await pages_of(clients.make(server.url))
-    assert [([found.metadata.name for found in one.objects], one.is_last) for one in pages] == [
-        (["a", "b"], False),
-        (["c"], False),
-        ([], True),
-    ]
+    assert [[found.metadata.name for found in one.objects] for one in pages] == [["a", "b"], ["c"], []]
     assert {one.resource_version for one in pages} == {"9"}
     assert [got.target.partition("?")[2] for got in server.received] == [
         "limit=500&labelSelector=a%3Db",
@@ -46,13 +42,13 @@ async def test_a_page_that_is_too_large_is_handed_out_in_parts(clients: Clients)
     """A server that ignores the limit does not hold up everything else."""
     async with serving(always(page([f"job-{n}" for n in range(1200)]))) as server:
         pages = await pages_of(clients.make(server.url))
-    assert [(len(one.objects), one.is_last) for one in pages] == [(500, False), (500, False), (200, True)]
+    assert [len(one.objects) for one in pages] == [500, 500, 200]
 
 
 async def test_a_list_without_items_is_empty(clients: Clients) -> None:
     """Go writes ``null`` for an empty list."""
     async with serving(always(answer(200, b'{"metadata":{"resourceVersion":"3"},"items":null}'))) as server:
-        assert await pages_of(clients.make(server.url)) == [Page([], "3", is_last=True)]
+        assert await pages_of(clients.make(server.url)) == [Page([], "3")]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,6 @@ def _suspend(facts: Facts, again: float | None) -> Assessment:
         None,
         deletes=tuple(facts.active),
         strips_first=True,
-        is_suspending=True,
         again_after_seconds=again,
         action=Action.PODS_DELETED,
         manages=True,

@@ -184,7 +184,6 @@ class Assessment(msgspec.Struct, frozen=True):
     deletes: tuple[Pod, ...] = ()
     """In this order. ``strips_first``: the finalizer goes before the pod does, so that it never counts (A1, A3)."""
     strips_first: bool = False
-    is_suspending: bool = False
     births: tuple[PodCreate, ...] = ()
     creation_reason: str = "new"
     """PM2."""

@@ -8,8 +8,6 @@ from mirror.embedded.apiserver.apimachinery import patterns
 from mirror.embedded.apiserver.cel.functions.declared import Overload, of_pattern, overload
 from mirror.embedded.apiserver.cel.times import CostExceeded, EvaluationError
 
-ILLEGAL = "Illegal regex: {}"
-
 
 class NotEvaluated(Exception):
     """There is nothing here that patterns run in (decision 0004): rules that need them are not judged."""
