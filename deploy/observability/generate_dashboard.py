@@ -95,7 +95,7 @@ ROWS: dict[str, list[Json]] = {
         ),
         timeseries(
             "Jobs by kind",
-            "What has not finished, by its kind: Jobs, and what else the setting kinds enables and somebody has made.",
+            "What has not finished, by its kind: Jobs, and objects of the other kinds that the setting kinds enables.",
             "none",
             (f'sum by (kind) (jobmirror_mirrored_jobs{{{ON_WORKER}, state!="finished"}} {LEADS})', "{{kind}}"),
             stacked=True,

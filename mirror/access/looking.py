@@ -1,7 +1,7 @@
 """Looks whether a worker has what a Job's pods name, for ``diff`` (D27): existence alone, never contents.
 
 Only for who may get the object of that name on the management cluster: nobody learns of a worker what they could not
-ask at home (D18). Where the manager lacks the permission on the worker, that is said, and nothing else fails.
+ask at home (D18). Where the manager has no permission on the worker, that is reported, and nothing else fails.
 """
 
 from __future__ import annotations

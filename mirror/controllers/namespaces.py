@@ -1,4 +1,4 @@
-"""Namespaces that sources live in and that a worker lacks (setting ``workers.createNamespaces``)."""
+"""Namespaces of sources that a worker does not have (setting ``workers.createNamespaces``)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def mark_lease(seen: Snapshot) -> Plan | None:
     if wanted == mark:
         return None
     write, _ = source_write(seen, status=with_mark(source.stored.status, wanted))
-    texts = {FENCED: "its mirror has a lease now", VOIDED: f"somebody on worker {worker.name} restarts its mirror"}
+    texts = {FENCED: "its mirror has a lease now", VOIDED: f"its mirror was restarted on worker {worker.name}"}
     return Plan(texts.get(wanted, "its mirror is to have no lease any more"), write, 0.1)
 
 
@@ -215,7 +215,7 @@ def fence_state(
     """
     fence, mark, name = source.kind.fence, mark_of(source.stored.status), worker.name
     if fence is None or mark != FENCED:
-        why = f"somebody on worker {name} restarted it" if mark == VOIDED else "it had no lease"
+        why = f"its mirror was restarted on worker {name}" if mark == VOIDED else "it had no lease"
         return FenceState(f"it is not fenced: {why}")
     if worker.fence_doubt:
         return FenceState(f"it is not fenced: {worker.fence_doubt}")

@@ -21,7 +21,7 @@ GONE = "gone"
 _FATES = {
     "": "the copy on {} may still run",
     FENCED: "the copy on {} has ended by its lease",
-    GONE: "the copy on {} is gone, as somebody says",
+    GONE: "the copy on {} is declared dead",
 }
 
 

@@ -72,7 +72,7 @@ class WorkerMetrics:
     leases_renewed: Counter
     leases_refused: Counter
     fence_breaches: Counter
-    """Copies that ran although their lease was over, or somebody had said that they were gone."""
+    """Copies that ran although their lease was over, or their worker was declared dead."""
 
 
 class Metrics:
@@ -243,7 +243,7 @@ class Metrics:
         self._left_behind_deleted = counter("left_behind_deleted", text, "worker")
         self._leases_renewed = counter("leases_renewed", "Leases of fenced mirrors that were set anew", "worker")
         self._leases_refused = counter("leases_refused", "Leases of fenced mirrors that a worker rejected", "worker")
-        text = "Copies that still ran on a worker that is back, although by their lease or somebody's word none could"
+        text = "Copies that still ran on a worker that is back, although their lease was over or it was declared dead"
         self._fence_breaches = counter("fence_breaches", text, "worker")
         self.moves_held = gauge("moves_held", "1 while nothing is moved because most workers are unreachable")
         self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)

@@ -245,7 +245,7 @@ async def test_what_a_queue_of_its_worker_restarts_is_not_fenced() -> None:
         world.workers["east"].go_down()
         await manager.settle(90 * MINUTE)
         assert world.placed() == "east"
-        assert "it is not fenced: somebody on worker east restarted it" in (world.annotation(WAITING) or "")
+        assert "it is not fenced: its mirror was restarted on worker east" in (world.annotation(WAITING) or "")
 
 
 async def test_a_lease_is_never_above_the_users_deadline() -> None:
@@ -454,7 +454,7 @@ async def test_a_worker_that_is_declared_dead() -> None:
         world.workers["east"].go_down()
         await manager.settle(10)
         assert (world.placed(), sorted(world.mirrors())) == ("west", ["east", "west"])
-        assert world.texts("Moved") == ["moved from east to west (move 1); the copy on east is gone, as somebody says"]
+        assert world.texts("Moved") == ["moved from east to west (move 1); the copy on east is declared dead"]
         assert uid
         world.workers["east"].restore()
         await manager.settle(20)

@@ -266,7 +266,7 @@ def drain(where: Any, name: str, how: str, **options: Any) -> None:
 
 @worker.command()
 @name_argument
-@click.option("--all-dead", is_flag=True, required=True, help="Nothing runs there any more: somebody has made sure.")
+@click.option("--all-dead", is_flag=True, required=True, help="Confirm that nothing runs there any more.")
 @where_options
 def forget(where: Any, name: str, all_dead: bool) -> None:
     """Declare unreachable worker NAME dead: its Jobs start again elsewhere, at once, whatever their policy."""

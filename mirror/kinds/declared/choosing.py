@@ -102,7 +102,7 @@ def _over(base: Section, entry: Section) -> KindEntry:
 
 
 def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
-    """What an entry lacks, and what in it contradicts itself."""
+    """What is missing in an entry, and what in it is contradictory."""
     said = [name for name in ("succeeded", "failed") if getattr(entry.done, name)]
     if entry.done.never:
         found = [Problem(f"{path}.done.{name}", "contradicts done.never; remove one of them") for name in said]

@@ -41,7 +41,7 @@ def written(entries: Sequence[KindEntry]) -> str:
 
 
 def read(text: str, base: Kinds) -> KnownKinds | None:
-    """The kinds that a manager has told of.
+    """The kinds that a manager has published.
 
     Args:
         text: as ``written``; somebody else may have changed it.

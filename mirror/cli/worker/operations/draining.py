@@ -57,7 +57,7 @@ async def drain(
     Args:
         home: where the manager is.
         name: of the worker.
-        progress: told what is left, each time somebody looked.
+        progress: called with what is left, after each look.
         how: of ``model.drains``; the manager does it, whoever waits.
         timeout_seconds: how long to wait; None: as long as it takes.
 

@@ -71,7 +71,7 @@ async def add(home: ManagementCluster, worker: Site, wanted: Enrolment, reached_
         worker: the new worker, with the operator's rights there.
         wanted: what it is to be.
         reached_at: how the manager reaches it.
-        report: told of each step.
+        report: called with each step.
 
     Raises:
         ClusterError: something is in the way; what was done so far stays, and may be done again.
