@@ -16,7 +16,7 @@ from mirror.batch import indexes, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET
 from mirror.batch.quoting import json_text, quoted
 from mirror.batch.status_change import Spec, Status, StatusChange, Uncounted
-from mirror.batch.violations import DUPLICATE, INVALID, REQUIRED, Violation
+from mirror.batch.violations import DUPLICATE, IMMUTABLE, INVALID, NEGATIVE, REQUIRED, Violation
 
 __all__ = ["Violation", "check_change", "check_status_update"]
 
@@ -65,7 +65,7 @@ def _counters_not_negative(change: StatusChange) -> Iterator[Violation]:
     for name in ("active", "succeeded", "failed", "ready", "terminating"):
         value: int | None = getattr(change.new, name)
         if value is not None and value < 0:
-            yield _invalid(name, value, "must be greater than or equal to 0")
+            yield _invalid(name, value, NEGATIVE)
 
 
 def _uncounted_once(change: StatusChange) -> Iterator[Violation]:
@@ -243,7 +243,7 @@ def _times_stay(change: StatusChange) -> Iterator[Violation]:
     """V36, V37."""
     old, new = change.old, change.new
     if old.completion is not None and new.completion is not None and change.changed_completion:
-        yield _invalid("completionTime", _time(new.completion), "field is immutable")
+        yield _invalid("completionTime", _time(new.completion), IMMUTABLE)
     if old.start is not None and change.changed_start and not change.is_resuming and not change.spec.suspend:
         yield _invalid("startTime", _time(new.start), "field is immutable for unsuspended job once set")
 
