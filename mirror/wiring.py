@@ -19,7 +19,7 @@ from mirror.controllers.history import History
 from mirror.controllers.leases import Leases
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
-from mirror.controllers.move_turns import MoveTurns
+from mirror.controllers.move_turns import ManagementAbsence, MoveTurns
 from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
@@ -210,7 +210,8 @@ def build_mirroring(
     vanishing = Vanishing(management, log=environment.log) if any(one.can_vanish for one in settings.kinds) else None
     doubt = vanishing.add if vanishing is not None else None
     routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed, doubt=doubt)
-    informers = _source_informers(management, settings, state, routes)
+    absence = ManagementAbsence(environment.clock)
+    informers = _source_informers(management, settings, state, routes, absence)
     registry = Registry(
         management,
         RegistrySettings(
@@ -262,7 +263,7 @@ def build_mirroring(
         namespaces = NamespacePolicies(
             management, settings.policy, state.sources, wake=wake, recorder=recorder, log=log
         )
-    moves = MoveTurns(workers, rate=settings.move_rate, environment=environment, warn=warn_lost)
+    moves = MoveTurns(workers, rate=settings.move_rate, environment=environment, absence=absence, warn=warn_lost)
     return Mirroring(
         MirroringParts(
             state=state,
@@ -364,7 +365,11 @@ def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:
 
 
 def _source_informers(
-    management: Client, settings: MirroringSettings, state: MirroringState, routes: Routes
+    management: Client,
+    settings: MirroringSettings,
+    state: MirroringState,
+    routes: Routes,
+    absence: ManagementAbsence,
 ) -> Informers:
     """One watch for each kind, or for each kind and namespace."""
     return Informers(
@@ -376,6 +381,7 @@ def _source_informers(
                 hooks=InformerHooks(
                     partial(routes.on_source, kind),
                     partial(routes.on_event, kind),
+                    on_trouble=absence.note,
                     on_absent=partial(_warn_absent, state.environment.log, kind) if kind.can_vanish else None,
                 ),
                 wanted=Filter(accept=partial(routes.is_ours, kind)),

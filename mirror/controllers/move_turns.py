@@ -7,13 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mirror.kube.errors import ApiError, KubeError, ServerFailure
+from mirror.runtime.clock import Clock
 from mirror.runtime.environment import Environment
 from mirror.workers.worker import Worker
 
 AFTER_TAKING_OVER_SECONDS = 60.0
+AFTER_RETURN_SECONDS = 60.0
+AWAY_SECONDS = 10.0
+"""A watch that is cut off once is no absence."""
+ONE_ABSENCE_SECONDS = 45.0
+"""Two failures that are further apart are not of one absence: each attempt ends sooner."""
 FEWEST_LOST = 2
 JUST_TOOK_OVER = "nothing is moved in the first minute of a new leader"
+WAS_AWAY = "nothing is moved in the first minute after the management cluster was unreachable"
 MOST_ARE_LOST = "nothing is moved while most workers are unreachable"
+
+
+class ManagementAbsence:
+    """Whether the management cluster was unreachable a moment ago: then it may be us who were cut off from workers."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since = float("-inf")
+        self._failed_at = float("-inf")
+
+    def note(self, error: KubeError) -> None:
+        """An attempt to watch it has failed; an answer, whatever it says, is none."""
+        if isinstance(error, ApiError) and not isinstance(error, ServerFailure):
+            return
+        now = self._clock.monotonic()
+        if now - self._failed_at > ONE_ABSENCE_SECONDS:
+            self._since = now
+        self._failed_at = now
+
+    @property
+    def was_just_now(self) -> bool:
+        is_recent = self._clock.monotonic() < self._failed_at + AFTER_RETURN_SECONDS
+        return is_recent and self._failed_at - self._since >= AWAY_SECONDS
 
 
 class MoveTurns:
@@ -25,12 +56,14 @@ class MoveTurns:
         *,
         rate: float,
         environment: Environment,
+        absence: ManagementAbsence | None = None,
         warn: Callable[[str, str, str], None] = lambda worker, reason, text: None,
     ) -> None:
         """``rate``: moves a second, 0 for no limit; ``warn``: about a worker, with a reason and a text."""
         self._workers = workers
         self._rate = rate
         self._environment = environment
+        self._absence = absence
         self._warn = warn
         self._led_since: float | None = None
         self._next_at = float("-inf")
@@ -55,7 +88,9 @@ class MoveTurns:
             return MOST_ARE_LOST
         since = self._led_since
         is_new = since is None or self._environment.clock.monotonic() < since + AFTER_TAKING_OVER_SECONDS
-        return JUST_TOOK_OVER if is_new else ""
+        if is_new:
+            return JUST_TOOK_OVER
+        return WAS_AWAY if self._absence is not None and self._absence.was_just_now else ""
 
     def look_again(self) -> None:
         """While moves are held nobody may ask any more: what was told ends when it is over."""

@@ -105,7 +105,7 @@ async def test_a_lease_is_kept() -> None:
 
 
 async def test_a_fenced_job_is_moved_after_its_lease() -> None:
-    """4: at the end of the lease and the margin, not before; what was left is deleted without a breach if it ended."""
+    """4, 35: at the end of the lease and the margin, not before; what was left goes without a breach if it ended."""
     async with two_workers(policy=FENCE) as (world, manager):
         uid = await fenced_on_east(world, manager)
         await manager.settle(13 * MINUTE)

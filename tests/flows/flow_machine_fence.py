@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import msgspec
 from doubles.managers import HOME, conditions
 from flow_machine_base import NAMES, WAITS
-from flow_machine_moves import LASTING, WORKER, Moving, MovingLaws, MovingWorld, moves_of
+from flow_machine_moves import LASTING, WORKER, Moving, MovingLaws, MovingWorld
+from flow_progress import moves_of
 from flow_world import LOST_AFTER_SECONDS, MANAGER, FlowWorld, has_ended, job, path, tolerant
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -28,6 +29,7 @@ from mirror.model.losses import OnLoss
 from mirror.planes.api import Json
 
 TTL_SECONDS = 300
+KNOWN_SECONDS = 60.0
 SLACK_SECONDS = 4.0
 """Of whole seconds, here and there."""
 TROUBLES = (
@@ -73,6 +75,8 @@ class FencingLaws(MovingLaws):
         self.mirrors: dict[str, Json] = {}
         """By uid, as they are now."""
         self.fenced_moves = 0
+        self.deadlines: dict[str, tuple[int | None, float]] = {}
+        """What a source's user has set, and when, by its uid."""
 
     def _may_move(self, before: str, old: Json, new: Json) -> bool:
         annotations = new["metadata"].get("annotations") or {}
@@ -88,6 +92,10 @@ class FencingLaws(MovingLaws):
             ends = [one for one in conditions(new).items() if one in _BY_DEADLINE]
             if ends and not set(ends) <= set(conditions(old).items()):
                 self._wrong(f"D14: {new['metadata']['name']} has failed by a deadline that its user never set")
+        if new is not None:
+            seconds = new["spec"].get("activeDeadlineSeconds")
+            if uid not in self.deadlines or self.deadlines[uid][0] != seconds:
+                self.deadlines[uid] = seconds, asyncio.get_running_loop().time()
         super()._look_at_source(uid, old, new, request)
 
     def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
@@ -96,6 +104,7 @@ class FencingLaws(MovingLaws):
             self.mirrors[uid] = new
             if request.peer == MANAGER and names.FENCE in (new["metadata"].get("annotations") or {}):
                 self._look_at_lease(worker, old, new)
+                self._look_at_users_deadline(new)
         super()._look_at_mirror(worker, uid, old, new, request)
 
     def _look_at_lease(self, worker: str, old: Json | None, new: Json) -> None:
@@ -117,6 +126,15 @@ class FencingLaws(MovingLaws):
         covered = until - self.world.clock.now().timestamp() if until else 0.0
         if covered < left - SLACK_SECONDS:
             self._wrong(f"D14: the lease of {name} on {worker} lasts {left:.0f} s, and {covered:.0f} are stored")
+
+    def _look_at_users_deadline(self, mirror: Json) -> None:
+        seconds = mirror["spec"].get("activeDeadlineSeconds")
+        source_uid = (mirror["metadata"].get("labels") or {}).get(names.SOURCE_UID, "")
+        users, since = self.deadlines.get(source_uid, (None, 0.0))
+        # A renewal may be on its way, or a worker be away, while its user changes it.
+        is_known = asyncio.get_running_loop().time() > since + KNOWN_SECONDS
+        if seconds is not None and users is not None and seconds > users and is_known:
+            self._wrong(f"D14: the lease of {mirror['metadata']['name']} is {seconds} s, and its user set {users}")
 
     def _stored_until(self, worker: str) -> float:
         record = self.world.management.storage.get("configmaps", HOME, names.WORKERS_CONFIGMAP)

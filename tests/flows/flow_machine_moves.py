@@ -10,7 +10,7 @@ from doubles.managers import conditions, placed
 from flow_invariants import Invariants
 from flow_machine import KINDS, WORKER, Everybody
 from flow_machine_base import NAMES, WAITS
-from flow_progress import DrainingLaws, is_leaving
+from flow_progress import StartOverLaws, is_leaving, moves_of
 from flow_settled import disagreements, mend, wait_until_settled
 from flow_world import LOST_AFTER_SECONDS, MANAGER, FlowWorld, has_ended, job, path, tolerant
 from hypothesis import strategies as st
@@ -24,7 +24,6 @@ from mirror.embedded.faults.kinds import Loss, internal_error
 from mirror.embedded.faults.targets import Which
 from mirror.model import names
 from mirror.model.losses import OnLoss
-from mirror.model.moves import Moves, parse_moves
 from mirror.planes.api import Json
 
 POLICIES = (None, "Wait", "Reschedule", "Reschedule", "reschedule")
@@ -67,7 +66,7 @@ class MovingWorld(FlowWorld):
         super().start_manager()
 
 
-class MovingLaws(DrainingLaws):
+class MovingLaws(StartOverLaws):
     """What holds of every move, beside what holds for all."""
 
     def __init__(self, world: FlowWorld) -> None:
@@ -255,6 +254,30 @@ class Moving(Everybody):
         self._do(self._trouble(worker, trouble))
         self._do(self._away(worker, seconds, wait, is_back=is_back))
 
+    @rule(
+        name=NAMES,
+        kind=st.sampled_from(sorted(LASTING)),
+        said=st.sampled_from(("Recreate", "Recreate", "Fail", None)),
+        worker=WORKER,
+        propagation=st.sampled_from(("Background", "Foreground", "Orphan")),
+        then=st.sampled_from(("", "the manager dies", "the answers to records are lost")),
+        seconds=st.sampled_from((3.0, 20.0, 120.0)),
+    )
+    def somebody_deletes_a_mirror_on_a_quiet_day(
+        self, name: str, kind: str, said: str | None, worker: str, propagation: str, then: str, seconds: float
+    ) -> None:
+        """On the worker, with its pods or without, of a Job that says what is to become of it."""
+        annotations = {names.WORKER_ORDER: worker} | ({names.ON_MIRROR_LOSS: said} if said is not None else {})
+        self._do(self._quiet_day(job(name, annotations=annotations, **LASTING[kind]), worker))
+        self._do(self.world.delete(name, cluster=worker, propagation=propagation))
+        if then == "the answers to records are lost":
+            self._do(self._trouble(worker, then))
+        self._do(asyncio.sleep(seconds))
+        if then == "the manager dies":
+            self._do(self.world.kill_manager())
+            self.world.start_manager()
+            self._do(asyncio.sleep(seconds))
+
     async def _quiet_day(self, body: Json, worker: str) -> None:
         world = self.world
         for plane in world.planes.values():
@@ -296,9 +319,3 @@ def _waits_after_move(source: Json | None) -> bool:
     """Not where the move was undone: the copy that had started is the recorded one again."""
     reason = conditions(source).get("Suspended")
     return reason == "WorkerDrained" or (reason == "WorkerLost" and names.MOVED in conditions(source))
-
-
-def moves_of(source: Json | None) -> Moves:
-    """What a source says of its moves."""
-    listed = ((source or {}).get("status") or {}).get("conditions") or ()
-    return next((parse_moves(one["message"]) for one in listed if one["type"] == names.MOVED), Moves())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 from doubles.managers import conditions, placed
 from flow_invariants import Invariants
 from flow_world import MANAGER
@@ -9,7 +12,11 @@ from flow_world import MANAGER
 from mirror.batch import indexes
 from mirror.embedded.apiserver.messages import Request
 from mirror.model import names
+from mirror.model.losses import OnMirrorLoss
+from mirror.model.moves import Moves, parse_moves
 from mirror.planes.api import Json
+
+_decoded = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ProgressLaws(Invariants):
@@ -106,6 +113,44 @@ class DrainingLaws(ProgressLaws):
             self._wrong(f"D14: {name} left {before}, which is drained, and has a mirror there: {self.live[uid]}")
         if new["status"].get("active") or "FailureTarget" in conditions(new):
             self._wrong(f"D14: {name} left {before}, which is drained, and its status says {new['status']}")
+
+
+class StartOverLaws(DrainingLaws):
+    """What starts over where its mirror vanished was asked to, and nothing of it runs there (D11)."""
+
+    started_over = 0
+
+    def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        if old is not None and new is not None and request.peer == MANAGER and placed(old) == placed(new):
+            before, after = moves_of(old), moves_of(new)
+            if after.count > before.count and after.is_start_over:
+                self._look_at_start_over(uid, str(placed(new)), old, new)
+        super()._look_at_source(uid, old, new, request)
+
+    def _look_at_start_over(self, uid: str, worker: str, old: Json, new: Json) -> None:
+        self.started_over += 1
+        name, namespace = new["metadata"]["name"], new["metadata"]["namespace"]
+        if (new["metadata"].get("annotations") or {}).get(names.ON_MIRROR_LOSS) != OnMirrorLoss.RECREATE:
+            self._wrong(f"D11: {name} starts over on {worker}, and nobody asked for that")
+        if {"FailureTarget", "SuccessCriteriaMet"} & conditions(old).keys():
+            self._wrong(f"D11: {name} starts over although its end was decided")
+        if any(where == worker for where, _ in self.live[uid]):
+            self._wrong(f"D11: {name} starts over on {worker}, and has a mirror there: {self.live[uid]}")
+        running = [one for one in self._pods_named(worker, namespace, name) if one not in ("Succeeded", "Failed")]
+        if running:
+            self._wrong(f"D11: {name} starts over on {worker}, and has pods there: {running}")
+
+    def _pods_named(self, worker: str, namespace: str, name: str) -> list[str]:
+        """The phases of the pods that were made for a Job of this name."""
+        found = [_decoded(one.raw) for one in self.world.planes[worker].storage.records("pods", namespace)]
+        labelled = [one for one in found if (one["metadata"].get("labels") or {}).get("job-name") == name]
+        return [(one.get("status") or {}).get("phase", "Pending") for one in labelled]
+
+
+def moves_of(source: Json | None) -> Moves:
+    """What a source says of its moves."""
+    listed = ((source or {}).get("status") or {}).get("conditions") or ()
+    return next((parse_moves(one["message"]) for one in listed if one["type"] == names.MOVED), Moves())
 
 
 def is_leaving(source: Json | None, worker: str) -> bool:

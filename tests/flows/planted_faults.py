@@ -125,8 +125,8 @@ FAULTS = (
     PlantedFault(
         "who has just taken over moves Jobs",
         "controllers/move_turns.py",
-        '        return JUST_TOOK_OVER if is_new else ""\n',
-        '        return ""\n',
+        "        if is_new:\n            return JUST_TOOK_OVER\n",
+        "",
     ),
     PlantedFault(
         "a suspended Job is moved",
@@ -179,6 +179,34 @@ FAULTS = (
         "    if found is None:\n        return None\n    ended, lease = found\n",
         "    if True:\n        return None\n    ended, lease = found\n",
         "fence",
+    ),
+    PlantedFault(
+        "what is stored of leases is not read after a restart",
+        "decide/fencing.py",
+        "        ends_in = (worker.fenced_until - now).total_seconds()\n    else:",
+        "        ends_in = -1000.0\n    else:",
+        "fence",
+    ),
+    PlantedFault(
+        "a lease is above the deadline of its user",
+        "decide/fencing.py",
+        "    if user is not None:\n        value = min(value, user)\n",
+        "",
+        "fence",
+    ),
+    PlantedFault(
+        "a vanished mirror is made again while its pods run",
+        "controllers/pods_left.py",
+        'ENDED = ("Succeeded", "Failed")',
+        'ENDED = ("Succeeded", "Failed", "Running")',
+        "moves",
+    ),
+    PlantedFault(
+        "a started Job that may not start over does",
+        "decide/recreating.py",
+        "    return wanted and source.kind.can_move",
+        "    return source.kind.can_move",
+        "moves",
     ),
     PlantedFault(
         "what ran before a move counts as started",

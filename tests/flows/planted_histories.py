@@ -216,6 +216,16 @@ def _drained(machine: Moving) -> None:
     machine.time_passes(seconds=12.0)
 
 
+def _vanished(said: str | None, propagation: str) -> Callable[[Moving], None]:
+    def history(machine: Moving) -> None:
+        machine.somebody_deletes_a_mirror_on_a_quiet_day(
+            name="a", kind="long", said=said, worker="east", propagation=propagation, then="", seconds=120.0
+        )
+        machine.time_passes(seconds=12.0)
+
+    return history
+
+
 OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
     "a Job is moved under Wait": _kept,
     "a Job is moved before its time": _soon,
@@ -228,6 +238,8 @@ OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
     "a mirror is resumed before it is seeded": _counting,
     "progress counts twice": _counting,
     "what is stored is joined in part": _counting,
+    "a vanished mirror is made again while its pods run": _vanished("Recreate", "Orphan"),
+    "a started Job that may not start over does": _vanished(None, "Background"),
     "a drain deletes before the last status is stored": _drained,
     "a drain records another worker before the mirror is gone": _drained,
 }
@@ -252,10 +264,24 @@ def _fenced(
     return history
 
 
+def _user_deadline(machine: Fencing) -> None:
+    """Of 400 s, and it would end by that; the lease is renewed past it."""
+    machine.a_worker_with_a_fenced_job_is_lost(
+        name="a", kind="endless", worker="east", trouble="", after=1.0, seconds=1.0, is_back=True, wait=1.0
+    )
+    machine.a_user_sets_a_deadline(name="a", seconds=400, wait=3.0)
+    for _ in range(36):
+        machine.time_passes(seconds=12.0)
+
+
 OF_FENCES: Mapping[str, Callable[[Fencing], None]] = {
     "a fence is renewed late": _fenced("", after=20.0, seconds=255.0),
     "a lease is over before it has ended": _fenced("", after=150.0, seconds=330.0),
     "a lease is sent before its end is stored": _fenced("records are not written", after=150.0, seconds=100.0),
+    "what is stored of leases is not read after a restart": _fenced(
+        "the manager restarts while it is away", after=150.0, seconds=330.0
+    ),
+    "a lease is above the deadline of its user": _user_deadline,
     "an expired lease is a verdict": _fenced("", after=20.0, seconds=330.0),
 }
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {

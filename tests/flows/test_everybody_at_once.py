@@ -9,6 +9,7 @@ import pytest
 from doubles.examples import examples
 from flow_machine import Everybody
 from flow_machine_base import Machine
+from flow_machine_fence import Fencing
 from flow_machine_interference import Interference
 from flow_machine_jobs import Jobs
 from flow_machine_kinds import BothKinds
@@ -24,7 +25,9 @@ SEEDS = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", SEEDS)
-@pytest.mark.parametrize("machine", [Everybody, Jobs, Interference, BothKinds, Queues, Moving])
+@pytest.mark.parametrize(
+    "machine", [Everybody, Jobs, Interference, BothKinds, Queues, Moving, pytest.param(Fencing, marks=pytest.mark.slow)]
+)
 def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: type[Machine], number: int) -> None:
     """500 steps of one seed, a hundred in a quick run: the rules at every write, agreement after every 50 steps."""
     wanted = examples(
