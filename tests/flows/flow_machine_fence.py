@@ -104,7 +104,7 @@ class FencingLaws(MovingLaws):
             self.mirrors[uid] = new
             if request.peer == MANAGER and names.FENCE in (new["metadata"].get("annotations") or {}):
                 self._look_at_lease(worker, old, new)
-                self._look_at_users_deadline(new)
+                self._look_at_users_deadline(old, new)
         super()._look_at_mirror(worker, uid, old, new, request)
 
     def _look_at_lease(self, worker: str, old: Json | None, new: Json) -> None:
@@ -127,12 +127,14 @@ class FencingLaws(MovingLaws):
         if covered < left - SLACK_SECONDS:
             self._wrong(f"D14: the lease of {name} on {worker} lasts {left:.0f} s, and {covered:.0f} are stored")
 
-    def _look_at_users_deadline(self, mirror: Json) -> None:
+    def _look_at_users_deadline(self, old: Json | None, mirror: Json) -> None:
         seconds = mirror["spec"].get("activeDeadlineSeconds")
         source_uid = (mirror["metadata"].get("labels") or {}).get(names.SOURCE_UID, "")
         users, since = self.deadlines.get(source_uid, (None, 0.0))
         # A renewal may be on its way, or a worker be away, while its user changes it.
         is_known = asyncio.get_running_loop().time() > since + KNOWN_SECONDS
+        if old is not None and old["spec"].get("activeDeadlineSeconds") == seconds:
+            return
         if seconds is not None and users is not None and seconds > users and is_known:
             self._wrong(f"D14: the lease of {mirror['metadata']['name']} is {seconds} s, and its user set {users}")
 
