@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -15,11 +16,18 @@ from mirror.page.board import GATHER_SECONDS, LINGER_SECONDS, LOOK_SECONDS, Boar
 from mirror.page.query import Query
 from mirror.page.streams import GAP_SECONDS, HEARTBEAT_SECONDS, LONGEST_SECONDS, SEND_SECONDS, Streams
 from mirror.page.table import PAGE_JOBS
-from mirror.runtime.clock import SystemClock
 from mirror.telemetry.logs import get_log
-from tests.doubles.pretended import Pretended, job, many, picture
+from tests.doubles.clock import LoopClock
+from tests.doubles.pretended import NOW, Pretended, job, many, picture
 
 pytestmark = pytest.mark.looptime
+
+
+class _Clock(LoopClock):
+    """The machine's own would begin a bar of the chart during a test now and then, which is one message more."""
+
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self.monotonic())
 
 
 class House:
@@ -28,7 +36,7 @@ class House:
     def __init__(self, known: Pretended) -> None:
         self.known = known
         self.leads = True
-        self.board = Board(known, is_leading=lambda: self.leads, clock=SystemClock())
+        self.board = Board(known, is_leading=lambda: self.leads, clock=_Clock())
         self.streams = Streams(self.board, log=get_log("test"))
         self.scope: asyncio.TaskGroup
 
