@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -36,6 +37,9 @@ _LOOK_AGAIN_SECONDS = 0.5
 _LOOK_SECONDS = 20.0
 _NEWS_SECONDS = 2.0
 """For the watches of the recorder to tell of what our own requests have seen."""
+
+_BUG = re.compile(r"Traceback|\S+ (ERROR|CRITICAL) +mirror: (unexpected error|task failed|connection failed)")
+"""What no fault excuses: errors that are news of the clusters, as a breached fence, are no bugs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class Campaign:
             await users.prepare()
             living = scope.create_task(users.live(), name="users")
             say(f"seed {self.seed}: {self.seconds:.0f} s of faults, history in {self.path}")
-            await storms.play(world, recorder, self.seconds, self.seed)
+            await storms.play(world, users, recorder, self.seconds, self.seed)
             living.cancel()
             await _heal(world)
             recorder.add(Phase(time.time(), "healed"))
@@ -171,5 +175,5 @@ def _note_logs(world: World, recorder: Recorder) -> None:
         name, lines = f"manager-{number}", manager.log_lines()
         recorder.path.with_suffix(f".{name}.log").write_text("\n".join(lines) + "\n")
         for line in lines:
-            if line.startswith("Traceback"):
+            if _BUG.match(line):
                 recorder.add(Complaint(time.time(), name, line))

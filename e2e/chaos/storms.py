@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from e2e.chaos import faults
 from e2e.chaos.faults import Scope
 from e2e.chaos.recording import Recorder
+from e2e.chaos.users import Users
 from e2e.chaos.world import World
 
 STORM_SECONDS = 75.0
@@ -21,6 +22,8 @@ FENCE_SECONDS = 510.0
 """A lease of five minutes, its margin of two, the pods' grace period, and time to see it."""
 WITH_A_FENCE_SECONDS = 1_500.0
 """Campaigns that take so long see a lease end."""
+START_SECONDS = 8.0
+"""For Jobs to run where they will be lost."""
 _LEAST_PAUSE, _MOST_PAUSE = 2.0, 20.0
 
 
@@ -44,11 +47,15 @@ def eras(seconds: float) -> Iterator[Era]:
         number += 1
 
 
-async def play(world: World, recorder: Recorder, seconds: float, seed: int) -> None:
+async def play(world: World, users: Users, recorder: Recorder, seconds: float, seed: int) -> None:
     """Break things for so long; all is whole again at the end."""
     chance = random.Random(f"{seed}/eras")
     for number, era in enumerate(eras(seconds)):
-        await _play_era(world, recorder, era, random.Random(f"{seed}/{number}"), chance.choice(world.workers).name)
+        victim = chance.choice(world.workers).name
+        if era.is_loss:
+            await users.submit_to(victim)
+            await asyncio.sleep(START_SECONDS)
+        await _play_era(world, recorder, era, random.Random(f"{seed}/{number}"), victim)
 
 
 async def _play_era(world: World, recorder: Recorder, era: Era, chance: random.Random, victim: str) -> None:

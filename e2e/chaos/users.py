@@ -60,6 +60,18 @@ class Users:
             await asyncio.sleep(self._chance.uniform(_LEAST_PAUSE, _MOST_PAUSE))
             await self._try(self._one_wish())
 
+    async def submit_to(self, worker: str) -> None:
+        """Jobs of each policy that run on a worker for long, for who is about to lose it."""
+        for number, policy in enumerate(("Reschedule", "Reschedule", "Reschedule", "Fence", "Fence", "Wait")):
+            self._made += 1
+            body = (indexed if number == 1 else job)(
+                f"{policy.lower()}-{self._made}",
+                self._world.identity.managed_by,
+                run_for="900s",
+                annotations={"on-worker-loss": policy, "worker-order": worker},
+            )
+            await self._try(self._scene.create(body))
+
     async def stop_schedules(self) -> None:
         """No new Jobs come from CronJobs."""
         for name in CRON_JOBS:
