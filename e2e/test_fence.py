@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, condition, is_complete, is_over, job, runs, until
+from e2e.jobs import Scene, condition, is_complete, is_failed, is_over, job, placed_on, runs, until
 from e2e.manager import ManagerProcess
+from e2e.proxy import Proxy
 
 TTL = 300
 """Seconds, the shortest that the setting takes."""
+
+LONG_AGO = timedelta(minutes=15)
+"""More than the margin after the end of a lease."""
+MOVED_SECONDS = 240.0
+"""A new leader moves nothing in its first minute."""
 
 
 def is_fenced(found: Json | None) -> bool:
@@ -40,3 +51,75 @@ async def test_what_a_namespace_says_holds_for_its_jobs(
         assert "annotation jobmirror.io/on-worker-loss: the namespace's policy 'fence' is unknown; Wait holds" in told
         await scene.end_pods("east", "train")
         assert is_complete(await scene.source_until("train", is_over))
+
+
+def times_of(mirror: Json) -> int:
+    """For how many seconds it has run, by the clock that its Job controller has."""
+    return int((datetime.now(UTC) - datetime.fromisoformat(mirror["status"]["startTime"])).total_seconds())
+
+
+@pytest.mark.timeout(900)
+async def test_what_a_lost_worker_was_to_end_starts_again_elsewhere_and_what_it_did_not_end_is_a_breach(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """Scenarios 4, 8, 15, 28 and 35: a lease that has ended, one that nobody enforced, a worker that was declared dead.
+
+    Nobody waits for a lease of five minutes: somebody on the worker makes it shorter while nobody looks, and its own
+    Job controller ends it; what the manager has noted of leases is made older while it is away.
+    """
+    settings = {"workers": {"lostAfter": "5s", "fenceTTL": f"{TTL}s"}}
+    async with (
+        Proxy.before(east) as proxy,
+        ManagerProcess.start(management, {"west": west}, settings=settings) as manager,
+    ):
+        manager.expect_complaints("breach", "unreachable")
+        await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
+        await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
+        fenced = {"worker-order": "east", "on-worker-loss": "Fence"}
+        for name, annotations in (("ends", fenced), ("runs-on", fenced), ("stays", {"worker-order": "east"})):
+            await scene.create(job(name, manager.managed_by, run_for="never", annotations=annotations))
+        for name in ("ends", "runs-on", "stays"):
+            assert is_fenced(await scene.source_until(name, runs())) == (name != "stays")
+
+        proxy.refuse()
+        await manager.kill()
+        mirror = await scene.mirror("east", "ends") or {}
+        path = f"{scene.jobs('east')}/ends"
+        await scene.client_of("east").merge(path, {"spec": {"activeDeadlineSeconds": times_of(mirror) + 2}})
+        ended = await until(lambda: scene.mirror("east", "ends"), is_failed)
+        assert condition(ended, "Failed")["reason"] == "DeadlineExceeded"
+        await _forget_leases(scene, manager)
+        manager.launch()
+        await manager.wait_until_ready()
+        for name in ("ends", "runs-on"):
+            moved = await scene.source_until(name, lambda found: placed_on(found) == "west", seconds=MOVED_SECONDS)
+            assert ", fenced)" in condition(moved, "jobmirror.io/Moved")["message"]
+        assert placed_on(await scene.source("stays")) == "east"
+
+        await manager.annotate_worker("east", {"gone": "true"})
+        moved = await scene.source_until("stays", lambda found: placed_on(found) == "west", seconds=MOVED_SECONDS)
+        assert ", gone)" in condition(moved, "jobmirror.io/Moved")["message"]
+        for name in ("ends", "runs-on", "stays"):
+            await scene.source_until(name, lambda found: runs()(found) and not condition(found or {}, "Suspended"))
+
+        await proxy.resume()
+        for name in ("ends", "runs-on", "stays"):
+            await until(lambda name=name: scene.mirrors(name), lambda found: set(found) == {"west"})  # type: ignore[misc]
+        for name in ("runs-on", "stays"):
+            assert await scene.event(name, "FenceBreached")
+        assert not await scene.events("ends", "FenceBreached")
+        told = await manager.metrics()
+        assert told.value("jobmirror_fence_breaches_total", worker="east") == 2
+        assert [told.value("jobmirror_secondary_mirrors_total", why=why) for why in ("Fenced", "Gone")] == [2, 1]
+        for name in ("ends", "runs-on", "stays"):
+            assert "Failed" not in [one["type"] for one in (await scene.source(name) or {})["status"]["conditions"]]
+            await scene.end_pods("west", name)
+            assert is_complete(await scene.source_until(name, is_over))
+
+
+async def _forget_leases(scene: Scene, manager: ManagerProcess) -> None:
+    """As if the last lease there had ended long ago."""
+    path = f"/api/v1/namespaces/{manager.namespace}/configmaps/jobmirror-workers"
+    record = json.loads((await scene.client.get(path))["data"]["east"])
+    record["fencedUntil"] = f"{datetime.now(UTC) - LONG_AGO:%Y-%m-%dT%H:%M:%SZ}"
+    await scene.client.merge(path, {"data": {"east": json.dumps(record)}})

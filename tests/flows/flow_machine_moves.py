@@ -254,30 +254,6 @@ class Moving(Everybody):
         self._do(self._trouble(worker, trouble))
         self._do(self._away(worker, seconds, wait, is_back=is_back))
 
-    @rule(
-        name=NAMES,
-        kind=st.sampled_from(sorted(LASTING)),
-        said=st.sampled_from(("Recreate", "Recreate", "Fail", None)),
-        worker=WORKER,
-        propagation=st.sampled_from(("Background", "Foreground", "Orphan")),
-        then=st.sampled_from(("", "the manager dies", "the answers to records are lost")),
-        seconds=st.sampled_from((3.0, 20.0, 120.0)),
-    )
-    def somebody_deletes_a_mirror_on_a_quiet_day(
-        self, name: str, kind: str, said: str | None, worker: str, propagation: str, then: str, seconds: float
-    ) -> None:
-        """On the worker, with its pods or without, of a Job that says what is to become of it."""
-        annotations = {names.WORKER_ORDER: worker} | ({names.ON_MIRROR_LOSS: said} if said is not None else {})
-        self._do(self._quiet_day(job(name, annotations=annotations, **LASTING[kind]), worker))
-        self._do(self.world.delete(name, cluster=worker, propagation=propagation))
-        if then == "the answers to records are lost":
-            self._do(self._trouble(worker, then))
-        self._do(asyncio.sleep(seconds))
-        if then == "the manager dies":
-            self._do(self.world.kill_manager())
-            self.world.start_manager()
-            self._do(asyncio.sleep(seconds))
-
     async def _quiet_day(self, body: Json, worker: str) -> None:
         world = self.world
         for plane in world.planes.values():

@@ -16,7 +16,7 @@ from pathlib import Path
 
 STEPS, RUNS = 100, 20
 """Of one history, and histories of one seed."""
-MACHINES = ("everybody", "jobs", "interference", "kinds", "queues", "moves", "fence")
+MACHINES = ("everybody", "jobs", "interference", "kinds", "queues", "moves", "fence", "recreate")
 
 
 def main() -> int:
@@ -55,6 +55,7 @@ def play(number: int, *, shrinks: bool = False, only: str | None = None) -> tupl
     from flow_machine_kinds import BothKinds
     from flow_machine_moves import Moving
     from flow_machine_queues import Queues
+    from flow_machine_recreate import StartingOver
     from hypothesis import HealthCheck, Phase, seed, settings
     from hypothesis.stateful import run_state_machine_as_test
 
@@ -62,7 +63,8 @@ def play(number: int, *, shrinks: bool = False, only: str | None = None) -> tupl
     from mirror.telemetry.logs import set_up_logging
 
     set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
-    machines = dict(zip(MACHINES, (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing), strict=True))
+    played = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver)
+    machines = dict(zip(MACHINES, played, strict=True))
     wanted = settings(
         max_examples=RUNS,
         stateful_step_count=STEPS,

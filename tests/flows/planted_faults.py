@@ -199,14 +199,14 @@ FAULTS = (
         "controllers/pods_left.py",
         'ENDED = ("Succeeded", "Failed")',
         'ENDED = ("Succeeded", "Failed", "Running")',
-        "moves",
+        "recreate",
     ),
     PlantedFault(
         "a started Job that may not start over does",
         "decide/recreating.py",
         "    return wanted and source.kind.can_move",
         "    return source.kind.can_move",
-        "moves",
+        "recreate",
     ),
     PlantedFault(
         "what ran before a move counts as started",

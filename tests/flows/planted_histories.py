@@ -12,6 +12,7 @@ from flow_machine_fence import Fencing
 from flow_machine_interference import Interference
 from flow_machine_moves import Moving
 from flow_machine_queues import Queues
+from flow_machine_recreate import StartingOver
 
 from mirror.model import names
 
@@ -29,6 +30,8 @@ def play(name: str) -> None:
         queues = machine = Queues()
     elif name in OF_FENCES:
         fencing = machine = Fencing()
+    elif name in OF_STARTING_OVER:
+        starting = machine = StartingOver()
     elif name in OF_MOVES:
         moving = machine = Moving()
     else:
@@ -38,6 +41,8 @@ def play(name: str) -> None:
             QUEUE_HISTORIES[name](queues)
         elif name in OF_FENCES:
             OF_FENCES[name](fencing)
+        elif name in OF_STARTING_OVER:
+            OF_STARTING_OVER[name](starting)
         elif name in OF_MOVES:
             OF_MOVES[name](moving)
         else:
@@ -216,14 +221,20 @@ def _drained(machine: Moving) -> None:
     machine.time_passes(seconds=12.0)
 
 
-def _vanished(said: str | None, propagation: str) -> Callable[[Moving], None]:
-    def history(machine: Moving) -> None:
+def _vanished(said: str | None, propagation: str) -> Callable[[StartingOver], None]:
+    def history(machine: StartingOver) -> None:
         machine.somebody_deletes_a_mirror_on_a_quiet_day(
             name="a", kind="long", said=said, worker="east", propagation=propagation, then="", seconds=120.0
         )
         machine.time_passes(seconds=12.0)
 
     return history
+
+
+OF_STARTING_OVER: Mapping[str, Callable[[StartingOver], None]] = {
+    "a vanished mirror is made again while its pods run": _vanished("Recreate", "Orphan"),
+    "a started Job that may not start over does": _vanished(None, "Background"),
+}
 
 
 OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
@@ -238,8 +249,6 @@ OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
     "a mirror is resumed before it is seeded": _counting,
     "progress counts twice": _counting,
     "what is stored is joined in part": _counting,
-    "a vanished mirror is made again while its pods run": _vanished("Recreate", "Orphan"),
-    "a started Job that may not start over does": _vanished(None, "Background"),
     "a drain deletes before the last status is stored": _drained,
     "a drain records another worker before the mirror is gone": _drained,
 }

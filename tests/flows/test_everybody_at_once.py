@@ -15,6 +15,7 @@ from flow_machine_jobs import Jobs
 from flow_machine_kinds import BothKinds
 from flow_machine_moves import Moving
 from flow_machine_queues import Queues
+from flow_machine_recreate import StartingOver
 from hypothesis import HealthCheck, Phase, seed
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -30,6 +31,18 @@ SEEDS = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1
 )
 def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: type[Machine], number: int) -> None:
     """500 steps of one seed, a hundred in a quick run: the rules at every write, agreement after every 50 steps."""
+    play(machine, number)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("machine", [Fencing, StartingOver])
+def test_the_same_with_leases_and_with_mirrors_that_vanish(machine: type[Machine]) -> None:
+    """One seed of each here: what they share is played above, and the rest by ``marathon``."""
+    play(machine, 0)
+
+
+def play(machine: type[Machine], number: int) -> None:
     wanted = examples(
         RUNS,
         stateful_step_count=STEPS,
