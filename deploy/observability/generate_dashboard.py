@@ -184,7 +184,7 @@ ROWS: dict[str, list[Json]] = {
         ),
         timeseries(
             "Rejected and foreign status writes",
-            "Statuses that the management cluster called invalid, or another program has written. Usually 0.",
+            "Statuses that the management cluster rejected, or another program has written. Usually 0.",
             "ops",
             (rate("jobmirror_refused_status_writes_total", "worker, kind"), "refused, {{worker}} {{kind}}"),
             (rate("jobmirror_foreign_status_writes_total", "job"), "written by others"),

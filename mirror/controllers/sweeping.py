@@ -8,6 +8,7 @@ from functools import partial
 
 from mirror.controllers.events import warn_about_source, warn_about_worker
 from mirror.controllers.handed_over import HandedOver
+from mirror.controllers.refusing import refusal_text
 from mirror.controllers.returning import Returning, is_left_behind_on
 from mirror.controllers.state import MirroringState
 from mirror.decide.identity import has_labels, is_of_another_cluster, own_labels
@@ -184,20 +185,30 @@ class Sweeper:
                 going = []
             else:
                 self._halted.pop(worker.name, None)
-            for kind, mirror in (*certain, *going):
-                if self._may_go(worker, kind, mirror):
-                    await self._sweep_away(worker, kind, mirror)
+            refused = [
+                await self._sweep_away(worker, kind, mirror)
+                for kind, mirror in (*certain, *going)
+                if self._may_go(worker, kind, mirror)
+            ]
+            self._report_refused(worker, [text for text in refused if text])
         except KubeError as error:
             self._log.warning("sweep not finished", worker=worker.name, error=error)
 
-    async def _sweep_away(self, worker: Worker, kind: Kind, mirror: Object) -> None:
-        """Delete one; a refusal concerns this one only."""
+    async def _sweep_away(self, worker: Worker, kind: Kind, mirror: Object) -> str:
+        """Delete one; a refusal, which is returned, concerns this one only."""
         try:
             await self._delete(worker, kind, mirror, because="its source is gone (sweep)")
         except ApiError as error:
             self._log.warning("mirror not deleted", worker=worker.name, name=mirror.metadata.name, error=error)
-        else:
-            self._metrics.worker(worker.name).sweep_deleted.inc()
+            return refusal_text(error)
+        self._metrics.worker(worker.name).sweep_deleted.inc()
+        return ""
+
+    def _report_refused(self, worker: Worker, refusals: list[str]) -> None:
+        """Their sources are gone, so that nobody but the operator can be told: their pods go on running."""
+        if refusals and (origin := self._registry.origin_of(worker.name)) is not None:
+            text = f"mirrors whose Job is gone stay on this worker, which refuses to delete them: {refusals[0]}"
+            warn_about_worker(self._recorder, origin, "MirrorNotDeleted", text)
 
     def _halt(self, worker: Worker, count: int, mirrors: int) -> None:
         if self._halted.get(worker.name) == count:

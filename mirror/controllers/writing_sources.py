@@ -90,15 +90,6 @@ class SourceWriter:
         written: Object | None = None
         try:
             written = await t.management.send_object(_patch(seen, _operations(found, write), subresource))
-        except Invalid as error:
-            worker = write.records or seen.source.placed or ""
-            t.environment.metrics.of_kind(worker, seen.key.kind).refused_status_writes.inc()
-            seen.source.kind.doubt_schema()
-            if write.records is None:
-                t.record_event(seen, "StatusRefused", f"the API server rejected the status: {error.brief}")
-                raise
-            self._give_up_assignment(seen, write.records, error)
-            return None
         except NotFound:
             return None  # deleted meanwhile: the watch shows it, and its mirror goes by its own key
         except (OutcomeUnknown, ServerFailure, BadAnswer):
@@ -106,6 +97,7 @@ class SourceWriter:
             t.state.assigner.note_record_failed(seen.key)
             raise
         except ApiError as error:
+            self._note_refused(seen, write, error)
             if write.records is None or not is_refusal(error):
                 t.state.assigner.note_record_failed(seen.key)
                 raise
@@ -116,6 +108,16 @@ class SourceWriter:
                 t.state.intake.add(seen.key)  # somebody else's change came meanwhile
         self._pending.note_answered(uid)
         return written
+
+    def _note_refused(self, seen: Snapshot, write: WriteSource, error: ApiError) -> None:
+        if is_refusal(error):
+            worker = write.records or seen.source.placed or ""
+            self._t.environment.metrics.of_kind(worker, seen.key.kind).refused_status_writes.inc()
+            if write.records is None:
+                text = f"the API server rejects the status: {refusal_text(error)}"
+                self._t.record_event(seen, Reason.STATUS_REFUSED, text)
+        if isinstance(error, Invalid):
+            seen.source.kind.doubt_schema()
 
     async def _annotate(self, seen: Snapshot, found: Object, write: WriteSource) -> None:
         """Write what is for people (D25); what counts is stored and known already, so that a refusal ends nothing.
@@ -198,7 +200,7 @@ class SourceWriter:
         t.state.memories.set(uid, record_refused=text, record_refused_times=times, record_refused_until=until)
         t.state.assigner.finish(seen.key)
         self._log.warning("worker not recorded", source=seen.key, worker=worker, error=error)
-        t.record_event(seen, "RecordRefused", text)
+        t.record_event(seen, Reason.RECORD_REFUSED, text)
         t.state.intake.add(seen.key)
 
     def _account(self, seen: Snapshot, write: WriteSource) -> None:

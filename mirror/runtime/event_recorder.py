@@ -17,6 +17,7 @@ from mirror.kube.errors import (
     AlreadyExists,
     ApiError,
     BadAnswer,
+    Forbidden,
     KubeError,
     NotFound,
     OutcomeUnknown,
@@ -84,6 +85,7 @@ class EventRecorder:
         self._is_flushing = False
         self._dropped = 0
         self._warned_at = float("-inf")
+        self._refusal_warned_at = float("-inf")
 
     def event(self, regarding: Regarding, type_name: str, reason: str, message: str, /) -> None:
         """Record an event; never waits, never fails. It is dropped when too many wait."""
@@ -162,11 +164,19 @@ class EventRecorder:
             stored.tries += 1
             is_refused = isinstance(error, ApiError) and not isinstance(error, ServerFailure | TooManyRequests)
             if is_refused or self._is_flushing or stored.tries >= self._options.most_tries:
-                self._log.debug("event not sent", reason=stored.event.reason, error=error)
+                self._report_not_sent(stored, error)
                 return 0.0
             self._put(stored)
             return RETRY.delay(stored.tries)
         return 0.0
+
+    def _report_not_sent(self, stored: StoredEvent, error: KubeError) -> None:
+        """A missing permission is a warning, once in a while; all else goes by itself."""
+        report, now = self._log.debug, self._clock.monotonic()
+        is_forbidden = isinstance(error, Forbidden) and not error.is_of_terminating_namespace
+        if is_forbidden and now - self._refusal_warned_at >= WARN_AGAIN_SECONDS:
+            report, self._refusal_warned_at = self._log.warning, now
+        report("event not sent", reason=stored.event.reason, error=error)
 
     async def _write(self, stored: StoredEvent) -> None:
         series = stored.series

@@ -227,7 +227,7 @@ class Metrics:
         self._worker_up = gauge("worker_up", "1 while the worker answers and its watches run", "worker")
         self._status_lag = self._histogram("status_lag_seconds", "Mirror changed to source changed", LATENCY, "worker")
         self._refused_status_writes = counter(
-            "refused_status_writes", "Status writes that the management cluster called invalid", "worker", "kind"
+            "refused_status_writes", "Status writes that the management cluster rejected", "worker", "kind"
         )
         self._content_cut = counter("worker_content_cut", "Parts of statuses left out as unusable", "worker")
         self._unknown_dropped = counter("unknown_objects_dropped", "Objects beyond the bound of unknown ones", "worker")

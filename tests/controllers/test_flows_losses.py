@@ -152,6 +152,22 @@ async def test_a_sweep_that_would_take_too_many_halts() -> None:
         assert world.events().count("SweepHalted") == 1
 
 
+async def test_a_mirror_that_may_not_be_deleted_is_told_on_the_secret() -> None:
+    """D10: its source is gone, so the operator is told where the worker is registered; it goes once it may."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.workers["east"].arrange("delete", "jobs", forbidden(), times=9999)
+        world.delete()
+        await manager.settle(70)
+        assert world.texts("MirrorNotDeleted") == [
+            "mirrors whose Job is gone stay on this worker, which refuses to delete them: not allowed (403 Forbidden)"
+        ]
+        world.workers["east"].restore()
+        await manager.settle(130)
+        assert world.mirrors() == []
+
+
 async def test_a_job_of_a_name_that_a_halted_sweep_left_runs() -> None:
     """D1, D10: the one mirror in its way is asked for by itself; the others are left as they are."""
     world = World()

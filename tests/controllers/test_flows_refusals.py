@@ -300,3 +300,34 @@ async def test_what_a_job_waited_for_goes_although_its_mirror_says_nothing() -> 
         await manager.settle(8)
         assert world.mirrors() == ["east"]
         assert world.annotation(WAITING) is None
+
+
+@pytest.mark.parametrize(
+    ("refusal", "text"),
+    [
+        pytest.param(
+            Refused(403, "Forbidden", 'User "m" cannot patch resource "jobs/status" in API group "batch"'),
+            "not allowed to patch jobs/status (403 Forbidden)",
+            id="a permission is missing",
+        ),
+        pytest.param(
+            Refused(403, "Forbidden", 'admission webhook "freeze.example.com" denied the request: frozen'),
+            "denied by admission webhook freeze.example.com: frozen (403 Forbidden)",
+            id="a webhook",
+        ),
+    ],
+)
+async def test_a_status_that_is_refused_here_is_told_by_an_event(refusal: Refused, text: str) -> None:
+    """D22: nothing can be written on the Job, so an event and the metric have to say it; it clears by itself."""
+    world = World()
+    world.add_worker("east", annotations={"cordoned": "true"})
+    async with manager_of(world) as manager:
+        world.management.arrange("patch", "jobs", refusal, times=9999)
+        world.create(job())
+        await manager.settle(30)
+        assert world.texts("StatusRefused") == [f"the API server rejects the status: {text}"]
+        sample = manager.metrics.registry.get_sample_value
+        assert sample("jobmirror_refused_status_writes_total", {"worker": "", "kind": "Job"})
+        world.management.restore()
+        await manager.settle(130)
+        assert "cordoned" in (world.annotation(WAITING) or "")

@@ -176,6 +176,19 @@ async def test_a_refused_event_is_let_go() -> None:
     assert (stored(wire), len(wire.writes())) == ([], 1)
 
 
+async def test_a_missing_permission_for_events_is_logged_once_in_a_while(log_lines: list[dict[str, object]]) -> None:
+    """Without it nobody reads why: all events are refused, and one line a minute says so."""
+    wire = wire_to("home")
+    wire.arrange("create", "events", forbidden(), times=9999)
+    found = recorder(client_of(wire))
+    async with sending(found):
+        for number in range(3):
+            found.event(Regarding(JOBS, "default", f"job-{number}", str(number)), "Normal", "Completed", "done")
+        await asyncio.sleep(1)
+
+    assert [line["event"] for line in log_lines if line["level"] == "warning"] == ["event not sent"]
+
+
 async def test_nothing_waits_without_bound(log_lines: list[dict[str, object]]) -> None:
     """An outage with a flood of events costs a bounded amount of memory, and few lines."""
     wire = wire_to("home")
