@@ -15,6 +15,7 @@ from mirror.kube.connect import MANAGEMENT
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.drains import DRAINS
+from mirror.model.text import clean
 
 RESERVED_NAMES = (MANAGEMENT,)
 SECRET_SELECTOR = f"{names.WORKER}=true"
@@ -90,9 +91,12 @@ def read_kubeconfig(secret: Object, key: str = names.KUBECONFIG_KEY) -> bytes:
     Raises:
         BadSecret: the key is missing or is not base64.
     """
-    raw = secret.data_dict().get(key)
+    data = secret.data_dict()
+    raw = data.get(key)
     if not isinstance(raw, str) or not raw:
-        raise BadSecret(Problem(f"data.{key}", "is missing", "put the worker's kubeconfig there"))
+        others = ", ".join(clean(other, longest=60) for other in sorted(data) if other != key)[:200]
+        what = f"is missing (found: {others})" if others else "is missing"
+        raise BadSecret(Problem(f"data.{key}", what, "put the worker's kubeconfig there"))
     try:
         return base64.b64decode(raw, validate=True)
     except ValueError:  # of other characters than ASCII, too

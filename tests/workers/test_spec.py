@@ -95,4 +95,5 @@ def test_without_a_kubeconfig_there_is_no_worker(data: dict[str, str]) -> None:
     with pytest.raises(BadSecret) as refused:
         read_spec(secret(data=data))
     assert refused.value.problem.field == "data.kubeconfig"
+    assert ("is missing (found: config)" in str(refused.value)) == ("config" in data)
     assert "%%%" not in str(refused.value)

@@ -120,6 +120,16 @@ class Cluster:
         pages = [decode(raw, self.name, _ObjectPage) for raw in raw_pages]
         return [item for page in pages for item in page.items], pages[-1].metadata.resource_version
 
+    async def first_names(self, resource: Resource) -> list[str]:
+        """The names of some objects of our namespace: of the first page.
+
+        Raises:
+            Failure: in words.
+        """
+        doing = self._doing("list", resource, self.namespace, "")
+        raw = await self._sent(requests.list_page(resource, namespace=self.namespace), doing)
+        return [item.metadata.name for item in decode(raw, self.name, _ObjectPage).items]
+
     async def check_namespace(self) -> None:
         """Whether our namespace exists, as far as it may be read.
 

@@ -105,6 +105,7 @@ def logs(jobs: tuple[str, ...], options: LogOptions, where: Where) -> None:
     from mirror.cli.user.learning import learn
     from mirror.cli.user.logs import logs as show
     from mirror.cli.user.naming import all_named, may_name_a_kind
+    from mirror.cli.user.similar import with_hint
 
     options.check(jobs[:1])
 
@@ -117,7 +118,10 @@ def logs(jobs: tuple[str, ...], options: LogOptions, where: Where) -> None:
             raise
         wanted = all_named(jobs)
         options.check(wanted)
-        await show(where, wanted, options)
+        if len(wanted) == 1:
+            await with_hint(where, wanted[0], show(where, wanted, options))
+        else:
+            await show(where, wanted, options)
 
     run(work)
 

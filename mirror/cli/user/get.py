@@ -25,6 +25,7 @@ from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
+from mirror.cli.user.similar import hint
 from mirror.cli.user.sources import is_source, view_of
 from mirror.cli.user.terminal import display
 from mirror.kinds.base import Kind
@@ -121,8 +122,9 @@ async def get(where: Where, wanted: Wanted) -> None:
             seen = await with_lags(where, cluster, wanted, seen)
             if not seen and not wanted.everywhere:
                 await cluster.check_namespace()
+            missing = await _missing(cluster, seen, wanted)
     _print(seen, wanted, namespace=cluster.namespace)
-    if missing := _missing(seen, wanted, cluster.namespace):
+    if missing:
         raise Failure("; ".join(missing))
 
 
@@ -156,14 +158,15 @@ async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
     return seen
 
 
-def _missing(seen: Iterable[JobView], wanted: Wanted, namespace: str) -> list[str]:
-    """What is to be said of names that are not there, kind by kind."""
+async def _missing(cluster: Cluster, seen: Iterable[JobView], wanted: Wanted) -> list[str]:
+    """What is to be said of names that are not there, kind by kind; of a single one, which was probably meant."""
     there = {(view.kind, view.name) for view in seen}
     lost = [one for one in wanted.chosen.names if (one.kind.name, one.name) not in there]
     texts = []
     for kind in dict.fromkeys(one.kind for one in lost):
-        names = ", ".join(one.name for one in lost if one.kind is kind)
-        texts.append(f"{resource_name(kind)} {names} not found in namespace {namespace}")
+        names = [one.name for one in lost if one.kind is kind]
+        meant = await hint(cluster, kind, names[0]) if len(names) == 1 else ""
+        texts.append(f"{resource_name(kind)} {', '.join(names)} not found in namespace {cluster.namespace}{meant}")
     return texts
 
 

@@ -19,6 +19,7 @@ from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
+from mirror.cli.user.similar import with_hint
 from mirror.kinds import registry
 from mirror.kinds.registry import Kinds
 from mirror.kube import requests
@@ -76,7 +77,8 @@ def about_one(where: Where, words: Sequence[str], work: Callable[[Named], Work])
     async def do() -> None:
         if naming.may_name_a_kind(words):
             await learn(where)
-        await work(naming.one_named(words))
+        wanted = naming.one_named(words)
+        await with_hint(where, wanted, work(wanted))
 
     return do
 

@@ -20,7 +20,7 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing, trust
 from mirror.cli.user.cluster import Cluster, client_for, decode, proxy_for
-from mirror.cli.user.failures import MANAGEMENT, MANAGER, Busy, Doing, Failure, NotAllowed, NotYet, failure_of
+from mirror.cli.user.failures import MANAGEMENT, MANAGER, Busy, Doing, Failure, NotAllowed, NotThere, NotYet, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
 from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
@@ -366,6 +366,8 @@ def refusal(error: KubeError, doing: Doing) -> Failure:
             return Busy(error.message or "the manager limits requests (429); retry")
         case ServerFailure() if not error.reason:
             return failure_of(error, doing_of_manager(doing))
+        case NotFound() if error.message and error.about_kind == doing.resource.partition(".")[0]:
+            return NotThere(error.message)
         case ApiError() if error.message:
             return Failure(error.message)
     return failure_of(error, doing_of_manager(doing))
