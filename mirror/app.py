@@ -172,7 +172,8 @@ class Manager:
         """What health and readiness mean."""
 
         def sources() -> tuple[bool, str]:
-            return self.mirroring.informers.is_synced, f"{len(self.mirroring.sources)} sources"
+            informers, why = self.mirroring.informers, self.mirroring.informers.refused_because
+            return informers.is_synced and not why, why or f"{len(self.mirroring.sources)} sources"
 
         def workers() -> tuple[bool, str]:
             if why := self.registry.secrets_refused_because:
@@ -268,7 +269,7 @@ async def _build(
     traces: Traces | None = None,
 ) -> Manager:
     clock, log, metrics = environment.clock, environment.log, environment.metrics
-    uid = await _management_uid(management)
+    uid = await _management_uid(management, log)
     await _check_namespace(management, settings.namespace)
     knows_names = await knows_rule_names(management, log=log)
 
@@ -312,7 +313,7 @@ async def _build(
     return manager
 
 
-async def _management_uid(management: Client) -> str:
+async def _management_uid(management: Client, log: Log) -> str:
     """Who the management cluster is; waits for one that is only just starting.
 
     Raises:
@@ -322,6 +323,9 @@ async def _management_uid(management: Client) -> str:
         retry=tenacity.retry_if_exception(lambda e: isinstance(e, KubeError) and not isinstance(e, Unauthorized)),
         wait=tenacity.wait_exponential(multiplier=0.2, max=5.0) + tenacity.wait_random(0.0, 0.5),
         stop=tenacity.stop_after_delay(START_SECONDS),
+        before_sleep=lambda state: log.warning(
+            "management cluster not ready", error=state.outcome.exception() if state.outcome else None
+        ),
         reraise=True,
     )
     try:
@@ -332,7 +336,9 @@ async def _management_uid(management: Client) -> str:
     except Unsupported as error:
         raise CannotStart(f"management cluster: {error}") from error
     except (Unauthorized, Forbidden) as error:
-        raise CannotStart(f"management cluster: missing permission to read namespace kube-system: {error}") from error
+        lacks = "missing permission to read namespace kube-system"
+        what = lacks if isinstance(error, Forbidden) else "it rejects our credentials"
+        raise CannotStart(f"management cluster at {management.server}: {what}: {error}") from error
     except KubeError as error:
         raise CannotStart(f"management cluster at {management.server}: {error}") from error
     raise AssertionError("the loop above returns or raises")

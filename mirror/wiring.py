@@ -46,7 +46,7 @@ from mirror.decide.snapshot import Policy
 from mirror.kinds import registry
 from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kinds.dependencies import DependencyPolicy
-from mirror.kinds.registry import Kinds
+from mirror.kinds.registry import Kinds, resource_name
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.resources import CONFIGMAPS, SECRETS, SERVICE_ACCOUNTS
@@ -56,7 +56,7 @@ from mirror.placement.policy import DEFAULT, PlacementPolicy, Score, policy_of
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
-from mirror.runtime.informers import Informers
+from mirror.runtime.informers import Informers, WatchRefusals
 from mirror.runtime.queue import WorkQueue
 from mirror.settings.mirror_rules import pairs_of
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
@@ -372,24 +372,38 @@ def _source_informers(
     absence: ManagementAbsence,
 ) -> Informers:
     """One watch for each kind, or for each kind and namespace."""
+    log = state.environment.log
+    refusals = WatchRefusals(log)
+
+    def hooks_of(kind: Kind, namespace: str | None) -> InformerHooks:
+        what = resource_name(kind) + (f" in namespace {namespace}" if namespace else "")
+
+        def on_trouble(error: KubeError) -> None:
+            absence.note(error)
+            refusals.on_trouble(what, error)
+
+        return InformerHooks(
+            partial(routes.on_source, kind),
+            partial(routes.on_event, kind),
+            on_trouble=on_trouble,
+            on_healthy=partial(refusals.on_listed, what),
+            on_absent=partial(_warn_absent, log, kind) if kind.can_vanish else None,
+        )
+
     return Informers(
         {
             f"{kind.resource.plural} {number}": Informer(
                 Scope(kind.resource, namespace),
                 state.sources.of(kind),
                 client=lambda: management,
-                hooks=InformerHooks(
-                    partial(routes.on_source, kind),
-                    partial(routes.on_event, kind),
-                    on_trouble=absence.note,
-                    on_absent=partial(_warn_absent, state.environment.log, kind) if kind.can_vanish else None,
-                ),
+                hooks=hooks_of(kind, namespace),
                 wanted=Filter(accept=partial(routes.is_ours, kind)),
                 relist=RELIST_SOURCES,
             )
             for kind in settings.kinds
             for number, namespace in enumerate(settings.namespaces or (None,))
         },
-        log=state.environment.log,
+        log=log,
         on_restart=state.environment.metrics.on_task_restart,
+        refusals=refusals,
     )

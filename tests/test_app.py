@@ -181,18 +181,22 @@ async def test_a_fight_over_jobs_does_not_end_the_mirror() -> None:
         pytest.param(forbidden(), id="its roles are not there yet"),
     ],
 )
-async def test_a_management_cluster_that_is_only_just_starting_is_waited_for(fault: Fault | Refused) -> None:
-    """A node reboots everything at once."""
+async def test_a_management_cluster_that_is_only_just_starting_is_waited_for(
+    fault: Fault | Refused, log_lines: list[dict[str, object]]
+) -> None:
+    """A node reboots everything at once; the log says what is waited for."""
     wire = wire_to("management")
     wire.arrange("get", "namespaces", fault, times=3)
-    assert await _management_uid(client_of(wire)) == wire.server.uid
+    assert await _management_uid(client_of(wire), get_log("mirror")) == wire.server.uid
+    assert {line["event"] for line in log_lines} == {"management cluster not ready"}
+    assert all(line["error"] for line in log_lines)
 
 
 @pytest.mark.parametrize(
     ("minor", "refusal", "says"),
     [
         pytest.param(31, None, "too old", id="no managedBy there"),
-        pytest.param(36, Refused(401, "Unauthorized"), "missing permission", id="401"),
+        pytest.param(36, Refused(401, "Unauthorized"), "it rejects our credentials: 401", id="401"),
     ],
 )
 async def test_what_keeps_it_from_starting_is_said_in_one_line(minor: int, refusal: Refused | None, says: str) -> None:
@@ -201,7 +205,7 @@ async def test_what_keeps_it_from_starting_is_said_in_one_line(minor: int, refus
     if refusal is not None:
         wire.arrange("get", "namespaces", refusal, times=9)
     with pytest.raises(CannotStart, match=says) as ended:
-        await _management_uid(client_of(wire))
+        await _management_uid(client_of(wire), get_log("mirror"))
     assert "\n" not in str(ended.value)
     assert asyncio.get_running_loop().time() < 1
 
@@ -248,6 +252,24 @@ async def test_a_manager_that_may_not_list_workers_is_not_ready() -> None:
         is_ready, text = readiness["workers"]()
         assert not is_ready
         assert text.startswith(f"Secrets in namespace {HOME} (setting namespace) not listed: 403 Forbidden")
+        stop.set()
+
+
+async def test_a_manager_that_may_not_list_jobs_is_not_ready(log_lines: list[dict[str, object]]) -> None:
+    """It sees none, and says why, in the log once; it is ready once it may."""
+    wire = wire_to("management")
+    for verb in ("list", "watch"):
+        wire.arrange(verb, "jobs", forbidden(), times=999)
+    manager, stop = await manager_on(wire), asyncio.Event()
+    _, readiness = manager.checks()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(manager.run(stop), name="manager")
+        await asyncio.sleep(60)
+        assert readiness["sources"]() == (False, "jobs.batch not watched: 403 Forbidden: you may not")
+        assert [line["event"] for line in log_lines].count("not watched") == 1
+        wire.restore()
+        await asyncio.sleep(120)
+        assert readiness["sources"]() == (True, "0 sources")
         stop.set()
 
 

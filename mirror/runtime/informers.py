@@ -5,18 +5,50 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
+from mirror.kube.errors import ApiError, KubeError, ServerFailure, TooManyRequests, describe
 from mirror.runtime.informer import Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
+
+
+class WatchRefusals:
+    """What the server does not let us watch, a missing permission above all: logged once, and kept for readiness."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._because: dict[str, str] = {}
+
+    def on_trouble(self, what: str, error: KubeError) -> None:
+        """A list or watch of it has failed. An outage is no refusal: it shows elsewhere, and ends by itself."""
+        is_refusal = isinstance(error, ApiError) and not isinstance(error, ServerFailure | TooManyRequests)
+        because = describe(error) if is_refusal else ""
+        if because and because != self._because.get(what):
+            self._because[what] = because
+            self._log.warning("not watched", what=what, because=because)
+
+    def on_listed(self, what: str) -> None:
+        """A list of it was whole."""
+        self._because.pop(what, None)
+
+    @property
+    def because(self) -> str:
+        """Of the first that is refused; empty: none is."""
+        return next((f"{what} not watched: {because}" for what, because in self._because.items()), "")
 
 
 class Informers:
     """What a controller watches, by what it is called in logs."""
 
     def __init__(
-        self, informers: Mapping[str, Informer], *, log: Log, on_restart: Callable[[str], None] | None = None
+        self,
+        informers: Mapping[str, Informer],
+        *,
+        log: Log,
+        on_restart: Callable[[str], None] | None = None,
+        refusals: WatchRefusals | None = None,
     ) -> None:
         self._informers = dict(informers)
+        self._refusals = refusals
         self._log = log
         self._on_restart = on_restart
         self._relist = asyncio.Event()
@@ -30,6 +62,11 @@ class Informers:
     @property
     def is_synced(self) -> bool:
         return all(informer.is_synced for informer in self)
+
+    @property
+    def refused_because(self) -> str:
+        """What may not be watched, and why; empty: all may, or nobody asked to know."""
+        return self._refusals.because if self._refusals is not None else ""
 
     async def wait_until_synced(self) -> None:
         for informer in self:

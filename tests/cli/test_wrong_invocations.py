@@ -295,6 +295,7 @@ def test_what_cannot_be_done_is_one_line_and_code_one(
 def planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserFleet]:
     """A cluster with RBAC, and a manager."""
     with user_fleet(tmp_path_factory.mktemp("wrong")) as found:
+        found.create("train", "true")
         yield found
 
 

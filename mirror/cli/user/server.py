@@ -43,7 +43,7 @@ from mirror.kube.errors import (
 )
 from mirror.kube.identities import bearer
 from mirror.kube.requests import JSON, Request
-from mirror.kube.resources import CONFIGMAPS
+from mirror.kube.resources import CONFIGMAPS, PODS
 from mirror.model import names
 from mirror.model.failures import file_words
 from mirror.model.views import JobView, Moment
@@ -366,7 +366,7 @@ def refusal(error: KubeError, doing: Doing) -> Failure:
             return Busy(error.message or "the manager limits requests (429); retry")
         case ServerFailure() if not error.reason:
             return failure_of(error, doing_of_manager(doing))
-        case NotFound() if error.message and error.about_kind == doing.resource.partition(".")[0]:
+        case NotFound() if error.message and error.about_kind not in ("", PODS.plural):
             return NotThere(error.message)
         case ApiError() if error.message:
             return Failure(error.message)
