@@ -71,7 +71,7 @@ async def previous_mirror(play: Play) -> AsyncGenerator[Sight, None]:
     await play.scene.delete(JOB)
     await play.scene.mirror_until("east", JOB, lambda found: bool(found and found["metadata"].get("deletionTimestamp")))
     await play.create()
-    yield Sight("The mirror of an earlier Job is still there", says("PreviousMirrorExists"))
+    yield Sight("The mirror of an earlier Job is still there", says("PreviousMirrorExists", "example.com/audit"))
     await play.on().merge(mirror, {"metadata": {"finalizers": None}})
     yield over()
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from mirror.controllers.events import warn_about_source, warn_about_worker
 from mirror.controllers.handed_over import HandedOver
-from mirror.controllers.refusing import refusal_text
+from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.returning import Returning, is_left_behind_on
 from mirror.controllers.state import MirroringState
 from mirror.decide.identity import has_labels, is_of_another_cluster, own_labels
@@ -117,7 +117,11 @@ class Sweeper:
         if right is MirrorVerdict.CHECK_LIVE and self._has_namesake(worker, kind, mirror):
             right = MirrorVerdict.DELETE if await self._source_is_gone(worker, kind, mirror) else MirrorVerdict.KEEP
         if right is MirrorVerdict.DELETE and self._may_go(worker, kind, mirror):
-            await self._delete(worker, kind, mirror, because="its source is gone")
+            try:
+                await self._delete(worker, kind, mirror, because="its source is gone")
+            except ApiError as error:
+                self._report_refused(worker, [refusal_text(error)] if is_refusal(error) else [])
+                raise
         return None
 
     def _may_go(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
@@ -200,7 +204,7 @@ class Sweeper:
             await self._delete(worker, kind, mirror, because="its source is gone (sweep)")
         except ApiError as error:
             self._log.warning("mirror not deleted", worker=worker.name, name=mirror.metadata.name, error=error)
-            return refusal_text(error)
+            return refusal_text(error) if is_refusal(error) else ""
         self._metrics.worker(worker.name).sweep_deleted.inc()
         return ""
 

@@ -258,10 +258,12 @@ class MirrorWriter:
     async def find(self, seen: Snapshot, worker: Worker, action: FindMirror) -> None:
         """Read a mirror that is not in the cache; an error means that nothing is known (D11)."""
         t, uid, mirrors = self._t, seen.source.uid, worker.mirrors_of(seen.source.kind)
-        expected = action.uid
-        namespace = worker.namespace_of(seen.key.namespace)
+        expected, namespace = action.uid, worker.namespace_of(seen.key.namespace)
         try:
             found = await self._read(seen, worker)
+        except Forbidden as error:
+            t.state.memories.set(uid, look_refused=refusal_text(error))
+            raise
         except NotFound:
             await worker.confirm_identity()  # what another cluster does not have proves nothing (D19)
             await confirm_served(worker.client, seen.source.kind, worker.name)
@@ -269,12 +271,14 @@ class MirrorWriter:
             look = Look.ELSEWHERE if _is_elsewhere(mirrors, uid, expected) else Look.GONE
         else:
             if self._identity(seen, found) in (Identity.OURS, Identity.UNLABELED):
-                t.state.memories.set(uid, mirror_uid=found.metadata.uid, read_at=t.environment.clock.monotonic())
+                now = t.environment.clock.monotonic()
+                t.state.memories.set(uid, mirror_uid=found.metadata.uid, read_at=now, look_refused="")
                 mirrors.take_read(found)
                 return  # if that was no news, the watch knows better: it went since, or comes; the plan looks again
             look = Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
-        t.state.memories.set(uid, look=look, looked_for=expected, read_at=t.environment.clock.monotonic())
+        now = t.environment.clock.monotonic()
+        t.state.memories.set(uid, look=look, looked_for=expected, read_at=now, look_refused="")
         if look is Look.GONE and action.counts_pods:
             await count_pods_left(t, seen, worker)
         t.state.intake.add(seen.key)

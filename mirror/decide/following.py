@@ -109,11 +109,15 @@ def _deleting(seen: Snapshot, mirror: Object) -> tuple[Obstruction | None, float
         since = DELETING_SHOWN_AFTER_SECONDS
     if since < DELETING_SHOWN_AFTER_SECONDS:
         return None, min(DELETING_SHOWN_AFTER_SECONDS, DELETING_SHOWN_AFTER_SECONDS - since)
-    kept = ", ".join(clean(one, longest=LONGEST_FINALIZER) for one in (metadata.finalizers or ())[:MOST_FINALIZERS])
-    by = f"; finalizers keep it: {kept}" if kept else ""
-    return Obstruction(
-        Reason.MIRROR_TERMINATING, f"the mirror on worker {worker.name} is being deleted there{by}"
-    ), None
+    text = f"the mirror on worker {worker.name} is being deleted there{finalizers_text(mirror)}"
+    return Obstruction(Reason.MIRROR_TERMINATING, text), None
+
+
+def finalizers_text(mirror: Object) -> str:
+    """What keeps a mirror that is being deleted, where something does."""
+    finalizers = mirror.metadata.finalizers or ()
+    kept = ", ".join(clean(one, longest=LONGEST_FINALIZER) for one in finalizers[:MOST_FINALIZERS])
+    return f"; finalizers keep it: {kept}" if kept else ""
 
 
 def _of_pods(

@@ -11,7 +11,7 @@ from mirror.decide.assigning import assign_worker, release_held, wait_to_record
 from mirror.decide.draining import leave_draining_worker
 from mirror.decide.expired_leases import replace_expired
 from mirror.decide.fencing import mark_lease
-from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, follow
+from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, finalizers_text, follow
 from mirror.decide.identity import Identity
 from mirror.decide.moving import (
     HELD_LOOK_SECONDS,
@@ -207,7 +207,7 @@ def make_room_for_mirror(seen: Snapshot) -> Plan | None:
     """The name is still taken by the mirror of an earlier namesake, which is being deleted (D1)."""
     if not seen.mirror_is_stale:
         return None
-    why = "the mirror of an earlier namesake has to go first"
+    why = f"the mirror of an earlier namesake has to go first{_why_it_is_there(seen)}"
     is_shown = _age_seconds(seen) > NAMESAKE_SHOWN_AFTER_SECONDS
     waiting = Obstruction(Reason.PREVIOUS_MIRROR_EXISTS, why) if is_shown else None
     write, later = source_write(seen, waiting=waiting)
@@ -215,6 +215,12 @@ def make_room_for_mirror(seen: Snapshot) -> Plan | None:
     if seen.worker is not None and seen.identity is Identity.NAMESAKE:
         judge = (JudgeMirror(seen.worker.name),)  # a sweep that halted leaves it where it is
     return Plan(why, (*write, *judge), min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
+
+
+def _why_it_is_there(seen: Snapshot) -> str:
+    if seen.mirror is None or seen.mirror.metadata.deletion_timestamp is not None:
+        return finalizers_text(seen.mirror) if seen.mirror is not None else ""
+    return "; the worker has not let it be deleted yet: events of the worker's Secret, and mirror worker check, say why"
 
 
 def care_for_missing_mirror(seen: Snapshot) -> Plan | None:
@@ -226,7 +232,12 @@ def care_for_missing_mirror(seen: Snapshot) -> Plan | None:
     if expected or source.has_started:
         find = FindMirror(worker.name, expected)
         if memory.look is None or memory.looked_for != expected:
-            return Plan("its mirror is not in the cache", (find,), FIND_AGAIN_SECONDS)
+            why, write = "its mirror is not in the cache", tuple[Action, ...]()
+            if memory.look_refused:
+                why = f"worker {worker.name} does not show the mirror any more, and rejects questions about it: "
+                why += memory.look_refused
+                write, _ = source_write(seen, waiting=Obstruction(Reason.MIRROR_NOT_FOUND, why))
+            return Plan(why, (*write, find), FIND_AGAIN_SECONDS)
         if memory.look is Look.ELSEWHERE or (source.has_started and memory.look is Look.FOREIGN and not expected):
             return _wait_for_unknown_mirror(seen, find)
         if source.has_started:

@@ -71,6 +71,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """When a mirror that no watch shows was last read."""
     looked_for: str = ""
     look: Look | None = None
+    look_refused: str = ""
+    """Why the worker last did not let us look, where it did not."""
     pods_left: PodsLeft | None = None
     """Of a mirror that is gone, where that is asked."""
     recorded_on: str = ""
@@ -139,6 +141,7 @@ class MemoryChange(TypedDict, total=False):
     read_at: float
     looked_for: str
     look: Look | None
+    look_refused: str
     pods_left: PodsLeft | None
     recorded_on: str
     refused_on: str

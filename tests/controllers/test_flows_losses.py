@@ -152,6 +152,27 @@ async def test_a_sweep_that_would_take_too_many_halts() -> None:
         assert world.events().count("SweepHalted") == 1
 
 
+async def test_a_mirror_that_vanished_and_may_not_be_looked_for_is_told() -> None:
+    """D11, D22: nothing is known of it, so nothing is decided, and the permission that lacks is named."""
+    lacks = 'User "m" cannot get resource "jobs" in API group "batch"'
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle(2)
+        world.workers["east"].arrange("get", "jobs", Refused(403, "Forbidden", lacks), times=9999)
+        world.workers["east"].server.remove("jobs", "train")
+        await manager.settle(60)
+        [text] = world.texts("MirrorNotFound")
+        assert text.endswith("rejects questions about it: not allowed to get jobs (403 Forbidden)")
+        assert world.annotation(WAITING) == text
+        assert "MirrorLost" not in world.events()
+        world.workers["east"].restore()
+        await manager.settle(130)
+        assert "MirrorLost" in world.events()
+        assert world.annotation(WAITING) is None
+
+
 async def test_a_mirror_that_may_not_be_deleted_is_told_on_the_secret() -> None:
     """D10: its source is gone, so the operator is told where the worker is registered; it goes once it may."""
     async with two_workers() as (world, manager):

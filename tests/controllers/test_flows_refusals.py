@@ -213,9 +213,30 @@ async def test_a_namesake_waits_for_a_mirror_that_is_slow_to_go() -> None:
         world.create(job())
         await manager.settle(5)
         assert world.mirror("east")["metadata"]["deletionTimestamp"]
+        await manager.settle(15)
+        assert "has to go first; finalizers keep it: example.com/slow" in world.texts("PreviousMirrorExists")[0]
         east.server.edit("jobs", "train", lambda body: body["metadata"].update(finalizers=[]))
         await manager.settle(5)
         assert world.mirror("east")["metadata"]["labels"][names.SOURCE_UID] == world.source()["metadata"]["uid"]
+
+
+async def test_a_namesake_says_so_where_the_old_mirror_may_not_be_deleted() -> None:
+    """D22: no finalizer keeps it, and the permission is named where the operator looks for it, at once."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        east.arrange("delete", "jobs", forbidden(), times=9999)
+        world.delete()
+        world.create(job())
+        await manager.settle(20)
+        assert "the worker has not let it be deleted yet" in world.texts("PreviousMirrorExists")[0]
+        assert world.texts("MirrorNotDeleted")
+        east.restore()
+        await manager.settle(130)
+        assert world.mirror("east")["metadata"]["labels"][names.SOURCE_UID] == world.source()["metadata"]["uid"]
+        assert world.annotation(WAITING) is None
 
 
 async def test_an_erased_record_is_restored_from_the_mirror() -> None:
