@@ -38,6 +38,7 @@ from mirror.controllers.stopped_kinds import StoppedKinds
 from mirror.controllers.sweeping import DueSweeps, Sweeper
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.controllers.vanishing import Vanishing
+from mirror.controllers.watching_sources import source_informers
 from mirror.controllers.worker_rounds import Reading, WorkerRounds
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
@@ -46,21 +47,16 @@ from mirror.decide.snapshot import Policy
 from mirror.kinds import registry
 from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kinds.dependencies import DependencyPolicy
-from mirror.kinds.registry import Kinds, resource_name
+from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
-from mirror.kube.errors import KubeError
 from mirror.kube.resources import CONFIGMAPS, SECRETS, SERVICE_ACCOUNTS
 from mirror.model.keys import Key
 from mirror.model.losses import OnLoss
 from mirror.placement.policy import DEFAULT, PlacementPolicy, Score, policy_of
-from mirror.runtime.backoff import Backoff
 from mirror.runtime.environment import Environment
-from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
-from mirror.runtime.informers import Informers, WatchRefusals
 from mirror.runtime.queue import WorkQueue
 from mirror.settings.mirror_rules import pairs_of
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
-from mirror.telemetry.logs import Log
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
 from mirror.workers.worker import Worker
@@ -70,9 +66,6 @@ if TYPE_CHECKING:
     from mirror.controllers.dependency_rounds import DependencyRounds
     from mirror.controllers.namespace_policies import NamespacePolicies
     from mirror.controllers.tracing import Traces  # only where traces are wanted
-
-# Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
-RELIST_SOURCES = Backoff(first=0.8, most=4.0, jitter=0.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +204,7 @@ def build_mirroring(
     doubt = vanishing.add if vanishing is not None else None
     routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed, doubt=doubt)
     absence = ManagementAbsence(environment.clock)
-    informers = _source_informers(management, settings, state, routes, absence)
+    informers = source_informers(management, state, routes, absence, settings.namespaces)
     registry = Registry(
         management,
         RegistrySettings(
@@ -357,53 +350,4 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         queue=queue,
         intake=intake,
         stopped=StoppedKinds(clock),
-    )
-
-
-def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:
-    log.warning("kind not served on the management cluster", kind=kind.name, error=error)
-
-
-def _source_informers(
-    management: Client,
-    settings: MirroringSettings,
-    state: MirroringState,
-    routes: Routes,
-    absence: ManagementAbsence,
-) -> Informers:
-    """One watch for each kind, or for each kind and namespace."""
-    log = state.environment.log
-    refusals = WatchRefusals(log)
-
-    def hooks_of(kind: Kind, namespace: str | None) -> InformerHooks:
-        what = resource_name(kind) + (f" in namespace {namespace}" if namespace else "")
-
-        def on_trouble(error: KubeError) -> None:
-            absence.note(error)
-            refusals.on_trouble(what, error)
-
-        return InformerHooks(
-            partial(routes.on_source, kind),
-            partial(routes.on_event, kind),
-            on_trouble=on_trouble,
-            on_healthy=partial(refusals.on_listed, what),
-            on_absent=partial(_warn_absent, log, kind) if kind.can_vanish else None,
-        )
-
-    return Informers(
-        {
-            f"{kind.resource.plural} {number}": Informer(
-                Scope(kind.resource, namespace),
-                state.sources.of(kind),
-                client=lambda: management,
-                hooks=hooks_of(kind, namespace),
-                wanted=Filter(accept=partial(routes.is_ours, kind)),
-                relist=RELIST_SOURCES,
-            )
-            for kind in settings.kinds
-            for number, namespace in enumerate(settings.namespaces or (None,))
-        },
-        log=log,
-        on_restart=state.environment.metrics.on_task_restart,
-        refusals=refusals,
     )

@@ -1,0 +1,66 @@
+"""The watches of sources on the management cluster. Made by ``wiring``; what they show goes to ``routes``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from mirror.controllers.move_turns import ManagementAbsence
+from mirror.controllers.routes import Routes
+from mirror.controllers.state import MirroringState
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import resource_name
+from mirror.kube.client import Client
+from mirror.kube.errors import KubeError
+from mirror.runtime.backoff import Backoff
+from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
+from mirror.runtime.informers import Informers, WatchRefusals
+from mirror.telemetry.logs import Log
+
+# Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
+RELIST = Backoff(first=0.8, most=4.0, jitter=0.3)
+
+
+def source_informers(
+    management: Client, state: MirroringState, routes: Routes, absence: ManagementAbsence, namespaces: Sequence[str]
+) -> Informers:
+    """One watch for each kind, or for each kind and namespace."""
+    log, kinds = state.environment.log, state.sources.kinds
+    refusals = WatchRefusals(log)
+
+    def hooks_of(kind: Kind, namespace: str | None) -> InformerHooks:
+        what = resource_name(kind) + (f" in namespace {namespace}" if namespace else "")
+
+        def on_trouble(error: KubeError) -> None:
+            absence.note(error)
+            refusals.on_trouble(what, error)
+
+        return InformerHooks(
+            partial(routes.on_source, kind),
+            partial(routes.on_event, kind),
+            on_trouble=on_trouble,
+            on_healthy=partial(refusals.on_listed, what),
+            on_absent=partial(_warn_absent, log, kind) if kind.can_vanish else None,
+        )
+
+    return Informers(
+        {
+            f"{kind.resource.plural} {number}": Informer(
+                Scope(kind.resource, namespace),
+                state.sources.of(kind),
+                client=lambda: management,
+                hooks=hooks_of(kind, namespace),
+                wanted=Filter(accept=partial(routes.is_ours, kind)),
+                relist=RELIST,
+            )
+            for kind in kinds
+            for number, namespace in enumerate(namespaces or (None,))
+        },
+        log=log,
+        on_restart=state.environment.metrics.on_task_restart,
+        refusals=refusals,
+    )
+
+
+def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:
+    log.warning("kind not served on the management cluster", kind=kind.name, error=error)
