@@ -45,7 +45,7 @@ from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.controllers.writing_sources import SourceWriter
 from mirror.decide.snapshot import Policy
 from mirror.kinds import registry
-from mirror.kinds.base import Kind, MirrorTransform
+from mirror.kinds.base import MirrorTransform
 from mirror.kinds.dependencies import DependencyPolicy
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
