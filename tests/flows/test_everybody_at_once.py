@@ -38,13 +38,13 @@ def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: typ
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("machine", [Fencing, StartingOver])
 def test_the_same_with_leases_and_with_mirrors_that_vanish(machine: type[Machine]) -> None:
-    """One seed of each here: what they share is played above, and the rest by ``marathon``."""
-    play(machine, 0)
+    """A short one of each here: what they share is played above, and the rest by ``marathon``."""
+    play(machine, 0, runs=2)
 
 
-def play(machine: type[Machine], number: int) -> None:
+def play(machine: type[Machine], number: int, *, runs: int = RUNS) -> None:
     wanted = examples(
-        RUNS,
+        runs,
         stateful_step_count=STEPS,
         deadline=None,
         database=None,
