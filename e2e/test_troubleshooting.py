@@ -64,7 +64,7 @@ async def stage(binaries: None) -> AsyncIterator[Stage]:
         proxies = {name: await stack.enter_async_context(Proxy.before(planes[name])) for name in ("north", "south")}
         address, page = (f"127.0.0.1:{stack.enter_context(reserved_port())}" for _ in range(2))
         settings: Json = {
-            "workers": {"watchPods": "labelled", "lostAfter": "120s"},
+            "workers": {"watchPods": "labelled", "lostAfter": "180s"},
             "dependencies": {"configMaps": True},
             "https": {"listen": address, "names": ["127.0.0.1"]},
             "access": {"enabled": True, "url": f"https://{address}"},

@@ -108,9 +108,11 @@ class Partial(Object):
 
 
 def partial_of(found: Object, labels: Collection[str]) -> Partial:
-    """What identifies an object, with these of its labels, and whether a controller owns it; a few hundred bytes."""
+    """What identifies an object, with these of its labels, whether a controller owns it, and what keeps it; bounded."""
     metadata = found.metadata
     kept = {name: value for name in labels if (value := found.labels.get(name)) and len(value) <= _LONGEST_KEPT_ONCE}
+    first = (metadata.finalizers or ())[:_MOST_FINALIZERS]
+    finalizers = [_kept_once(one) for one in first if len(one) <= _LONGEST_KEPT_ONCE]
     return Partial(
         Meta(
             name=metadata.name,
@@ -120,6 +122,7 @@ def partial_of(found: Object, labels: Collection[str]) -> Partial:
             creation_timestamp=_cut(metadata.creation_timestamp),
             deletion_timestamp=_cut(metadata.deletion_timestamp),
             labels=kept,
+            finalizers=finalizers or None,
             owner_references=[OwnerReference(controller=True)] if found.is_controlled else None,
         )
     )
@@ -165,6 +168,7 @@ _ENTRY_BYTES = 128
 _LONGEST_NAMES = 1024
 """Of name, namespace, uid and resourceVersion together; the API allows 253 characters of a name."""
 _LONGEST_KEPT_ONCE = 256
+_MOST_FINALIZERS = 4
 
 _decode = msgspec.json.Decoder(Object).decode
 

@@ -220,6 +220,22 @@ async def test_a_namesake_waits_for_a_mirror_that_is_slow_to_go() -> None:
         assert world.mirror("east")["metadata"]["labels"][names.SOURCE_UID] == world.source()["metadata"]["uid"]
 
 
+async def test_a_namesake_that_comes_later_says_what_keeps_the_old_mirror() -> None:
+    """D22, D29: of a mirror whose source is gone not everything is kept, but what keeps it there is."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        east.server.edit("jobs", "train", lambda body: body["metadata"].update(finalizers=["example.com/slow"]))
+        world.delete()
+        await manager.settle(5)
+        assert world.mirror("east")["metadata"]["deletionTimestamp"]
+        world.create(job())
+        await manager.settle(15)
+        assert "finalizers keep it: example.com/slow" in world.texts("PreviousMirrorExists")[0]
+
+
 async def test_a_namesake_says_so_where_the_old_mirror_may_not_be_deleted() -> None:
     """D22: no finalizer keeps it, and the permission is named where the operator looks for it, at once."""
     world = World()

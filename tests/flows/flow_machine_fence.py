@@ -7,6 +7,7 @@ worker whose controllers and clock work: that is checked on *quiet days*, when a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar
@@ -53,13 +54,17 @@ decoded = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class FencingWorld(MovingWorld):
-    """Leases of five minutes."""
+    """Leases of five minutes, on workers whose clocks are set, and of which it is said that they are dead."""
+
+    EXPECTED_ERRORS: ClassVar[Collection[str]] = ("fence breached",)
 
     def __init__(self, *found: Any, **settings: Any) -> None:
         policy = Policy(lost_after_seconds=LOST_AFTER_SECONDS, move_limit=1000, fence_ttl_seconds=TTL_SECONDS)
         super().__init__(*found, policy=policy, **settings)
-        self.quiet_worker = ""
-        """The worker that meets nothing but what its quiet day brings."""
+        self.quiet_worker = self.quiet_job = ""
+        """The worker that meets nothing but what its quiet day brings, and the Job that has met nothing else there."""
+        self.declared_dead: set[str] = set()
+        """Workers of which an operator has said so, at any time."""
 
     def _mirroring_settings(self) -> Any:
         made = super()._mirroring_settings()
@@ -85,7 +90,9 @@ class FencingLaws(MovingLaws):
         is_fenced = bool(left) and left[-1].promise == moves.FENCED
         if is_fenced and not fences.mark_of(old["status"]):
             self._wrong(f"D14: {new['metadata']['name']} was moved as a fenced one, and had no lease")
-        return policy == OnLoss.FENCE or is_fenced or super()._may_move(before, old, new)
+        assert isinstance(self.world, FencingWorld)
+        is_dead = before in self.world.declared_dead
+        return policy == OnLoss.FENCE or is_fenced or is_dead or super()._may_move(before, old, new)
 
     def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         if new is not None and new["spec"].get("activeDeadlineSeconds") is None and request.peer == MANAGER:
@@ -145,11 +152,12 @@ class FencingLaws(MovingLaws):
         return datetime.fromisoformat(text).timestamp() if text else 0.0
 
     def _look_at_new_mirror(self, worker: str, uid: str, source_uid: str, body: Json) -> None:
+        name, world = body["metadata"]["name"], self.world
+        assert isinstance(world, FencingWorld)
         for left in moves_of(self.sources.get(source_uid)).left_behind:
-            if left.promise == moves.FENCED and left.worker == self.world.quiet_worker:  # type: ignore[attr-defined]
+            if left.promise == moves.FENCED and (left.worker, name) == (world.quiet_worker, world.quiet_job):
                 self.fenced_moves += 1
                 if (earlier := self.mirrors.get(left.uid)) is not None and _may_run(earlier):
-                    name = body["metadata"]["name"]
                     self._wrong(f"D14: {name} is made on {worker}, and its fenced copy on {left.worker} still runs")
         super()._look_at_new_mirror(worker, uid, source_uid, body)
 
@@ -180,6 +188,9 @@ class Fencing(Moving):
     @rule(worker=WORKER, is_gone=st.booleans(), wait=WAITS)
     def an_operator_declares_it_dead(self, worker: str, is_gone: bool, wait: float) -> None:
         marks = {"gone": "true"} if is_gone else {}
+        assert isinstance(self.world, FencingWorld)
+        if is_gone:
+            self.world.declared_dead.add(worker)
         self._do(self._and_wait(self.world.register(worker, **marks), wait))
 
     @rule(
@@ -201,7 +212,7 @@ class Fencing(Moving):
         policy = "Wait" if trouble == "it is fenced late" else "Fence"
         annotations = {names.WORKER_ORDER: worker, names.ON_WORKER_LOSS: policy}
         self._do(self._quiet_day(job(name, annotations=annotations, **LASTING[kind]), worker))
-        world.quiet_worker = worker
+        world.quiet_worker, world.quiet_job = worker, name
         try:
             self._do(self._meet(name, worker, trouble))
             self._do(asyncio.sleep(after))
@@ -209,7 +220,7 @@ class Fencing(Moving):
                 self._do(self._restart(worker))
             self._do(self._away(worker, seconds, wait, is_back=is_back))
         finally:
-            world.quiet_worker = ""
+            world.quiet_worker = world.quiet_job = ""
 
     async def _restart(self, worker: str) -> None:
         self.world.workers[worker].faults.go_down(MANAGER)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -52,6 +52,8 @@ class FlowWorld:
     """All clusters, and the one manager, which may be killed and started again."""
 
     PLANE: ClassVar[type[ControlPlane]] = ControlPlane
+    EXPECTED_ERRORS: ClassVar[Collection[str]] = ()
+    """Lines of the log that tell of what was done to this world, not of a mistake of ours."""
 
     def __init__(self, scope: asyncio.TaskGroup, workers: Sequence[str], *, seed: int = 0, **settings: Any) -> None:
         self.clock = LoopClock()
@@ -264,8 +266,8 @@ def has_ended(body: Json | None) -> bool:
 
 
 @contextmanager
-def error_lines() -> Iterator[list[str]]:
-    """Collect error lines of our logs: none is expected, whatever happens, but that a server is unreachable.
+def error_lines(expected: Collection[str] = ()) -> Iterator[list[str]]:
+    """Collect error lines of our logs: none but these is expected, whatever happens, but that a server is unreachable.
 
     Nor is it a mistake of ours that a stranger's Job says it is of ``ANOTHER_CLUSTER``, which is reported as an error.
     """
@@ -274,7 +276,7 @@ def error_lines() -> Iterator[list[str]]:
     def take(_: object, level: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         error = fields.get("exc_info")
         is_expected = isinstance(fields.get("error"), KubeError) or fields.get("management_uids") == [ANOTHER_CLUSTER]
-        if level == "error" and not is_expected:
+        if level == "error" and not is_expected and fields.get("event") not in expected:
             trace = traceback.format_exception(error) if isinstance(error, BaseException) else ()
             found.append(f"{fields} {''.join(trace)}")
         return fields
@@ -309,7 +311,7 @@ async def flow_world(
 ) -> AsyncIterator[FlowWorld]:
     """A world that runs, with a manager that knows these workers; without any, there is no manager."""
     failure: BaseException | None = None
-    with repeatable(seed), error_lines() as errors:
+    with repeatable(seed), error_lines(form.EXPECTED_ERRORS) as errors:
         async with asyncio.TaskGroup() as scope:
             world = form(scope, workers, seed=seed, **settings)
             try:

@@ -26,9 +26,7 @@ SEEDS = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", SEEDS)
-@pytest.mark.parametrize(
-    "machine", [Everybody, Jobs, Interference, BothKinds, Queues, Moving, pytest.param(Fencing, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("machine", [Everybody, Jobs, Interference, BothKinds, Queues, Moving])
 def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: type[Machine], number: int) -> None:
     """500 steps of one seed, a hundred in a quick run: the rules at every write, agreement after every 50 steps."""
     play(machine, number)
