@@ -18,6 +18,9 @@ Json: TypeAlias = dict[str, Any]
 RULES = 40
 """In one definition."""
 OBJECTS = 25
+ORDERS = 40
+"""How often a real server is asked before it is taken to say the same of a map in every order: each has a few keys."""
+_WALKS_A_MAP = "self.m."
 _CRDS = "customresourcedefinitions"
 _PLACE = re.compile(r"(?:properties\[|^spec\.)(p\d+)")
 _OBJECT = re.compile(r"selfType\d+[\w.@]*|\bobject\d+\b")
@@ -80,10 +83,21 @@ async def _round(real: Api, ours: Api, plural: str, rules: Mapping[str, str], ch
             report.asked["judged values"] += 1
             report.asked["refused values"] += place in judged
             if judged.get(place) != ours_judged.get(place):
+                if _WALKS_A_MAP in rule and await _may_also_say(real, path, body, place, ours_judged.get(place)):
+                    report.asked["depends on a map's order"] += 1
+                    continue
                 shown = json.dumps(spec[place], ensure_ascii=False)
                 report.differences.append(
                     f"{rule} of {shown}\n  real: {judged.get(place)}\n  ours: {ours_judged.get(place)}"
                 )
+
+
+async def _may_also_say(api: Api, path: str, body: Json, place: str, wanted: list[str] | None) -> bool:
+    """Whether it judges the same object like this, too: where it walks a map it does so in any order."""
+    for _ in range(ORDERS):
+        if _by_place(await api.post(f"{path}?dryRun=All", body)).get(place) == wanted:
+            return True
+    return False
 
 
 def _definition(plural: str, rules: Mapping[str, str]) -> Json:
