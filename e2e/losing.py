@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import until
+from e2e.jobs import Scene, until
 from e2e.manager import ManagerProcess
 from e2e.proxy import Proxy
 
@@ -30,3 +30,8 @@ async def losing_east(
         await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
         yield manager, proxy
+
+
+async def until_only_on(scene: Scene, worker: str, name: str) -> None:
+    """Wait until a Job has a mirror there and nowhere else: what was left behind is gone."""
+    await until(lambda: scene.mirrors(name), lambda found: set(found) == {worker})

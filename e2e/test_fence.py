@@ -10,6 +10,7 @@ import pytest
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, condition, is_complete, is_failed, is_over, job, placed_on, runs, until
+from e2e.losing import until_only_on
 from e2e.manager import ManagerProcess
 from e2e.proxy import Proxy
 
@@ -104,7 +105,7 @@ async def test_what_a_lost_worker_was_to_end_starts_again_elsewhere_and_what_it_
 
         await proxy.resume()
         for name in ("ends", "runs-on", "stays"):
-            await until(lambda name=name: scene.mirrors(name), lambda found: set(found) == {"west"})  # type: ignore[misc]
+            await until_only_on(scene, "west", name)
         for name in ("runs-on", "stays"):
             assert await scene.event(name, "FenceBreached")
         assert not await scene.events("ends", "FenceBreached")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, condition, indexed, is_complete, is_over, job, placed_on, runs, uid, until
-from e2e.losing import MOVED_SECONDS, losing_east
+from e2e.losing import MOVED_SECONDS, losing_east, until_only_on
 
 RESCHEDULE = {"worker-order": "east", "on-worker-loss": "Reschedule"}
 
@@ -45,7 +45,7 @@ async def test_jobs_of_a_lost_worker_start_again_elsewhere_where_that_is_asked_f
         assert is_complete(ended)
         assert placed_on(ended) == "east"
         for name, worker in (("moves", "west"), ("wins", "east"), ("stays", "east"), ("counts", "west")):
-            await until(lambda name=name: scene.mirrors(name), lambda found, on=worker: set(found) == {on})  # type: ignore[misc]
+            await until_only_on(scene, worker, name)
         assert uid(await scene.mirror("east", "wins") or {}) == old["wins"]
 
         for name in ("moves", "counts"):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import RUN_FOR_KEY, Scene, condition, indexed, is_complete, is_failed, is_over, job, placed_on, until
-from e2e.losing import MOVED_SECONDS, losing_east
+from e2e.jobs import RUN_FOR_KEY, Scene, condition, indexed, is_complete, is_failed, is_over, job, placed_on
+from e2e.losing import MOVED_SECONDS, losing_east, until_only_on
 from e2e.manager import ManagerProcess
 
 LEAVING = {"worker-order": "east", "on-worker-loss": "Reschedule"}
@@ -70,7 +70,7 @@ async def test_only_what_is_left_runs_on_the_next_worker(
 
         await proxy.resume()
         for name in ("half", "three", "budget"):
-            await until(lambda name=name: scene.mirrors(name), lambda found: set(found) == {"west"})  # type: ignore[misc]
+            await until_only_on(scene, "west", name)
 
 
 def _index(pod: Json) -> str:

@@ -57,7 +57,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         description="A fault campaign on real control planes. `judge HISTORY` judges a stored one again.",
     )
     parser.add_argument("--minutes", type=float, default=10.0, help="how long things break (10)")
-    parser.add_argument("--seed", type=int, default=15, help="of all that is random: faults and users' wishes (15)")
+    parser.add_argument(
+        "--seed", type=int, default=15, help="of all that is random: faults and what users request (15)"
+    )
     parser.add_argument("--workers", type=int, default=2, help="how many worker clusters (2)")
     parser.add_argument("--history", type=Path, help="where to write the history (build-output/chaos-SEED.jsonl)")
     return parser.parse_args(arguments)

@@ -107,19 +107,19 @@ async def _reach(
     recorder: Recorder, name: str, missing: Callable[[], Awaitable[str]], say: Callable[[str], None]
 ) -> None:
     """Wait for a step, and write down that it is over, reached or not: the judge sees what is missing."""
-    until, lacks = time.monotonic() + SETTLE_SECONDS, "nothing was seen"
+    until, still_open = time.monotonic() + SETTLE_SECONDS, "nothing was seen"
     while time.monotonic() < until:
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
-                lacks = await missing()
+                still_open = await missing()
         except (StatusError, aiohttp.ClientError, TimeoutError) as error:
-            lacks = repr(error)
-        if not lacks:
+            still_open = repr(error)
+        if not still_open:
             break
         await asyncio.sleep(_LOOK_AGAIN_SECONDS)
     await asyncio.sleep(_NEWS_SECONDS)
     recorder.add(Phase(time.time(), name))
-    say(f"{name}, but {lacks}" if lacks else name)
+    say(f"{name}, but {still_open}" if still_open else name)
 
 
 async def _what_has_not_settled(world: World) -> str:

@@ -58,7 +58,7 @@ class Users:
                 await self._try(self._create(name))
         while True:
             await asyncio.sleep(self._chance.uniform(_LEAST_PAUSE, _MOST_PAUSE))
-            await self._try(self._one_wish())
+            await self._try(self._one_request())
 
     async def submit_to(self, worker: str) -> None:
         """Jobs of each policy that run on a worker for long, for who is about to lose it."""
@@ -87,12 +87,12 @@ class Users:
                 with suppress(StatusError):
                     await self._scene.delete(source["metadata"]["name"])
 
-    async def _try(self, wish: Awaitable[object]) -> None:
+    async def _try(self, request: Awaitable[object]) -> None:
         with suppress(*_TRIED):
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                await wish
+                await request
 
-    async def _one_wish(self) -> None:
+    async def _one_request(self) -> None:
         chance = self._chance
         if not self._alive or chance.random() < 0.45:
             self._made += 1

@@ -66,7 +66,7 @@ class Observer:
         leases: Leases,
         *,
         have_workers_settled: Callable[[], bool],
-        on_loss_of: Callable[[str], OnNamespace] = lambda namespace: None,
+        on_loss_of: Callable[[str], OnNamespace],
     ) -> None:
         """``have_workers_settled``: ``Registry.have_settled`` of workers; ``on_loss_of``: what a Namespace says."""
         self._leases = leases

@@ -14,9 +14,7 @@ from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
-from mirror.decide.plan import (
-    WriteSource,
-)
+from mirror.decide.plan import WriteSource
 from mirror.decide.snapshot import Snapshot
 from mirror.kinds.asking import release_operations
 from mirror.kinds.base import Kind

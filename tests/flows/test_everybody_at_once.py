@@ -1,6 +1,6 @@
 """Model-based flows: random users, operators, strangers, faults and crashes, then quiet; D1–D15 hold all the time.
 
-25,000 steps, a fiftieth of them in ``make check``; more, and other seeds, by ``tests/flows/marathon.py``.
+30,000 steps, a fiftieth of them in ``make check``; more, and other seeds, by ``tests/flows/marathon.py``.
 """
 
 from __future__ import annotations
