@@ -13,22 +13,20 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from bench.figures import Figures, median, ratio
-from bench.forms import FORMS
 from bench.minimum import MANAGED_BY as MINIMUM
-from e2e.controlplane.client import Client, StatusError
+from e2e.controlplane.client import Client
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.provider import Binaries, control_planes
+from e2e.definitions import defined
 from e2e.go_modules import definition_of
 from e2e.jobs import until
-from e2e.jobsets import DEFINITIONS
 from e2e.manager import Identity, ManagerProcess
 
 ROOT = Path(__file__).parent.parent
@@ -90,11 +88,11 @@ async def kinds(management: Cluster, worker: Cluster, runs: int, *more: str) -> 
     clients = [management.client(), worker.client()]
     others = [kind for kind in KINDS if kind != "Job"]
     try:
-        for client, kind in product(clients, others):
-            await client.create(DEFINITIONS, definition_of(kind))
-            await until(partial(client.list, FORMS[kind].collection("default")), lambda _: True)
         found: dict[str, list[Figures]] = {kind: [] for kind in KINDS}
-        async with manager(management, worker, kinds=others) as running:
+        async with (
+            defined(clients, [definition_of(kind) for kind in others]),
+            manager(management, worker, kinds=others) as running,
+        ):
             for _, kind in product(range(runs), KINDS):
                 found[kind].append(
                     await measure(management, worker, "--pid", f"manager={running.pid}", "--kind", kind, *more)
@@ -102,9 +100,6 @@ async def kinds(management: Cluster, worker: Cluster, runs: int, *more: str) -> 
         for kind in others:
             show(f"{kind}s beside Jobs, {' '.join(more)}", found[kind], found["Job"], names=(kind, "Job"))
     finally:
-        for client, kind in product(clients, others):
-            with suppress(StatusError):
-                await client.delete(f"{DEFINITIONS}/{definition_of(kind)['metadata']['name']}")
         for client in clients:
             await client.close()
 

@@ -10,22 +10,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from functools import partial
-from itertools import product
+from contextlib import asynccontextmanager
 from typing import Any
 
 from bench.figures import Figures, median, ratio
 from e2e.bench import KINDS, manager, measure, show
-from e2e.controlplane.client import Client, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.provider import Binaries, control_planes
+from e2e.definitions import defined
 from e2e.go_modules import definition_of
-from e2e.jobs import until
-from e2e.jobsets import DEFINITIONS
-from mirror.kinds.declared.choosing import built_in, kinds_of
-from mirror.settings.kinds import KindEntry
+from mirror.kinds.declared.choosing import built_in
 
 ALL = built_in()
 PARTS = ("switched", "mixed")
@@ -35,26 +30,12 @@ PARTS = ("switched", "mixed")
 async def served(clusters: tuple[Cluster, Cluster], kinds: list[str]) -> AsyncIterator[None]:
     """These kinds have their definitions on both clusters."""
     clients = [cluster.client() for cluster in clusters]
-    definitions = [definition_of(kind) for kind in kinds]
     try:
-        for client, definition in product(clients, definitions):
-            await until(partial(client.create, DEFINITIONS, definition))
-        for client, kind in product(clients, kinds):
-            path = kinds_of([KindEntry(kind=kind)])[kind].resource.path("default")
-            await until(partial(client.list, path), lambda _: True)
-        yield
+        async with defined(clients, [definition_of(kind) for kind in kinds]):
+            yield
     finally:
-        for client, definition in product(clients, definitions):
-            with suppress(StatusError):
-                await client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
-        for client, definition in product(clients, definitions):
-            await until(partial(_is_gone, client, definition["metadata"]["name"]))
         for client in clients:
             await client.close()
-
-
-async def _is_gone(client: Client, name: str) -> bool:
-    return name not in {one["metadata"]["name"] for one in await client.list(DEFINITIONS)}
 
 
 async def switched(clusters: tuple[Cluster, Cluster], runs: int, *more: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from e2e.controlplane.client import Client, Json, StatusError
+from e2e.definitions import DEFINITIONS
 from e2e.jobs import Scene, until
 from e2e.manager import ManagerProcess
 from mirror.model import names
@@ -19,7 +20,6 @@ from mirror.workers.cluster_profiles import CLUSTER_PROFILES, EXTENSION, KUBECON
 
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _CAPI_TYPE = "cluster.x-k8s.io/secret"
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SUFFIX = "-declared"
 
 
@@ -76,7 +76,7 @@ async def define_profiles(client: Client) -> None:
         "spec": {"group": CLUSTER_PROFILES.group, "scope": "Namespaced", "names": named, "versions": [version]},
     }
     try:
-        await client.create(_DEFINITIONS, body)
+        await client.create(DEFINITIONS, body)
     except StatusError as error:
         if error.reason != "AlreadyExists":
             raise

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager, suppress
 
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
+from e2e.definitions import defined
 from e2e.jobs import until
 from tests.doubles.drills import DRILLS, definition, run_drills
 
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DEFINITION: Json = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **definition()}
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _NAME = "e2e-drills"
@@ -40,7 +41,7 @@ async def served(management: ControlPlane, *workers: ControlPlane) -> AsyncItera
     try:
         for client in clients:
             await _install(client)
-        async with asyncio.TaskGroup() as scope:
+        async with defined(clients, [_DEFINITION]), asyncio.TaskGroup() as scope:
             running = [
                 scope.create_task(run_drills(Api(client), every_seconds=_LOOK_SECONDS), name="run drills")
                 for client in clients[1:]
@@ -52,15 +53,12 @@ async def served(management: ControlPlane, *workers: ControlPlane) -> AsyncItera
                     task.cancel()
     finally:
         for client in clients:
-            await client.delete(f"{_DEFINITIONS}/{definition()['metadata']['name']}")
             for plural in ("clusterrolebindings", "clusterroles"):
                 await client.delete(f"{_RBAC}/{plural}/{_NAME}")
             await client.close()
 
 
 async def _install(client: Client) -> None:
-    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    await client.create(_DEFINITIONS, {**kind, **definition()})
     rules = [{"apiGroups": [DRILLS.group], "resources": [DRILLS.plural, f"{DRILLS.plural}/status"], "verbs": ["*"]}]
     await client.create(f"{_RBAC}/clusterroles", {"metadata": {"name": _NAME}, "rules": rules})
     group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts"}
@@ -71,15 +69,6 @@ async def _install(client: Client) -> None:
     asked = {"verb": "list", "group": DRILLS.group, "resource": DRILLS.plural}
     question = {"spec": {**_SOME_ACCOUNT, "resourceAttributes": asked}}
     await until(lambda: client.create(_REVIEWS, question), lambda found: found["status"]["allowed"])
-    await until(lambda: _is_served(client), bool)
-
-
-async def _is_served(client: Client) -> bool:
-    try:
-        await client.list(DRILLS.path())
-    except StatusError:
-        return False
-    return True
 
 
 def true_conditions(found: Json | None) -> dict[str, str]:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from e2e import definitions
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
 from e2e.go_modules import jobset_definition
-from e2e.jobs import until
 from mirror.kube.resources import Resource
 
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAME = "jobsets.jobset.x-k8s.io"
 ENDS = "e2e.jobmirror.io/ends"
 """An annotation: the condition with which the player ends it; without it, it runs on."""
@@ -46,23 +45,19 @@ def job_set(name: str, managed_by: str, *, ends: str = "", **spec: Any) -> Json:
     }
 
 
+def defined(*clients: Client) -> AbstractAsyncContextManager[None]:
+    """JobSets are served on each of these clusters."""
+    return definitions.defined(clients, [jobset_definition()])
+
+
 async def define(client: Client) -> None:
     """Serve JobSets."""
-    await client.create(DEFINITIONS, jobset_definition())
-    await until(lambda: is_served(client), bool)
+    await definitions.define(client, jobset_definition())
 
 
 async def undefine(client: Client) -> None:
     """Serve them no more; with that, all of them go."""
-    await client.delete(f"{DEFINITIONS}/{NAME}")
-
-
-async def is_served(client: Client) -> bool:
-    try:
-        await client.list(JOBSETS.path())
-    except StatusError:
-        return False
-    return True
+    await definitions.undefine(client, NAME)
 
 
 @asynccontextmanager

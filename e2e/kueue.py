@@ -24,6 +24,7 @@ from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
+from e2e.definitions import DEFINITIONS
 from e2e.go_modules import definition, module_directory
 from e2e.jobs import until
 from e2e.ports import number_of, reserve_port
@@ -34,7 +35,6 @@ MODULE = "sigs.k8s.io/kueue@v0.19.2"
 VARIABLE = "TEST_ASSET_KUEUE"
 API = "/apis/kueue.x-k8s.io/v1beta2"
 _API_VERSION = "kueue.x-k8s.io/v1beta2"
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _PLURALS = {
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
@@ -79,7 +79,7 @@ async def running(plane: Cluster) -> AsyncIterator[None]:
     program = Program([*command, scratch.path, kueue, config, kubeconfig], scratch)
     try:
         for one in _definitions():
-            await client.create(_DEFINITIONS, one)
+            await client.create(DEFINITIONS, one)
         bundle = b64encode(authority.certificate).decode()
         for one in _webhooks(f"https://127.0.0.1:{number_of(port)}", bundle):
             await client.create(f"{_ADMISSION}/{_PLURALS[one['kind']]}", one)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 import yaml
 
+from e2e import definitions
 from e2e.controlplane.assets import find_binaries
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
@@ -22,7 +23,6 @@ from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
 from e2e.go_modules import definition_of, module_directory
 from e2e.jobs import until
-from e2e.jobsets import DEFINITIONS
 from e2e.operator_table import JOBSET, MPI_OPERATOR, Files, Operator
 from e2e.ports import number_of, reserve_port
 from mirror.kube.resources import Resource
@@ -136,22 +136,10 @@ def _webhooks(operator: Operator, url: str, bundle: str) -> Iterator[Json]:
 
 
 async def define(client: Client, kind: Resource) -> None:
-    """Serve a kind; waited for while an earlier definition of it is still going."""
-    await until(lambda: client.create(DEFINITIONS, definition_of(kind.kind)))
-    await until(lambda: is_served(client, kind))
+    """Serve a kind."""
+    await definitions.define(client, definition_of(kind.kind))
 
 
 async def undefine(client: Client, kind: Resource) -> None:
     """Serve a kind no more; with that, all its objects go."""
-    with suppress(StatusError):
-        await client.delete(f"{DEFINITIONS}/{kind.plural}.{kind.group}")
-    await until(lambda: is_served(client, kind), lambda found: not found)
-
-
-async def is_served(client: Client, kind: Resource) -> bool:
-    """Whether there is a list of it."""
-    try:
-        await client.list(kind.path())
-    except StatusError:
-        return False
-    return True
+    await definitions.undefine(client, f"{kind.plural}.{kind.group}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from e2e.controlplane.client import Json, StatusError
-from e2e.jobs import Scene, condition, job, runs, until, waits_because
+from e2e.controlplane.client import Json
+from e2e.definitions import defined
+from e2e.jobs import Scene, condition, job, runs, waits_because
 from e2e.kueue import KUEUE, loose_definition
 from e2e.manager import ManagerProcess
 
 READING: Json = {"workers": {"readWorkloads": True}}
 """The settings that it needs."""
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _QUEUE = {f"{KUEUE}/queue-name": "users"}
 
 
@@ -20,9 +18,7 @@ async def queued_life(manager: ManagerProcess, scene: Scene) -> None:
     (worker,) = scene.workers
     there = scene.client_of(worker)
     workloads = f"/apis/{KUEUE}/v1beta1/namespaces/{scene.namespace}/workloads"
-    await there.create(_DEFINITIONS, loose_definition("workloads", "Workload"))
-    try:
-        await until(lambda: there.list(workloads), lambda _: True)
+    async with defined([there], [loose_definition("workloads", "Workload")]):
         await scene.create(job("held", manager.managed_by, run_for="never", labels=_QUEUE))
         mirror = await scene.mirror_until(worker, "held", runs())
         own = f"{scene.jobs(worker)}/held"
@@ -41,6 +37,3 @@ async def queued_life(manager: ManagerProcess, scene: Scene) -> None:
         await scene.source_until("held", waits_because("no quota for cpu"))
         await there.merge(own, {"spec": {"suspend": False}})
         await scene.source_until("held", lambda found: not waits_because("queue")(found))
-    finally:
-        with suppress(StatusError):
-            await there.delete(f"{_DEFINITIONS}/workloads.{KUEUE}")

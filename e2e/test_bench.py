@@ -6,21 +6,18 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
 import pytest_asyncio
 
 from bench.figures import Figures
-from bench.forms import FORMS
 from e2e.bench import ROOT, floor, manager
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.provider import Binaries, control_planes
+from e2e.definitions import defined
 from e2e.go_modules import definition_of
-from e2e.jobs import until
-from e2e.jobsets import DEFINITIONS
 
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
 
@@ -76,16 +73,11 @@ async def test_the_manager_is_measured_from_outside(clusters: tuple[Cluster, Clu
 async def test_other_kinds_are_measured_like_jobs(clusters: tuple[Cluster, Cluster], kind: str) -> None:
     """Each with its own statuses; the worker gets no more requests than for a Job."""
     clients = [cluster.client() for cluster in clusters]
-    definition = definition_of(kind)
     try:
-        for client in clients:
-            await client.create(DEFINITIONS, definition)
-            await until(partial(client.list, FORMS[kind].collection("default")), lambda _: True)
-        async with manager(*clusters, kinds=[kind]) as running:
+        async with defined(clients, [definition_of(kind)]), manager(*clusters, kinds=[kind]) as running:
             found = await mirroring(clusters, "--rate", 20, "--pid", f"manager={running.pid}", "--kind", kind)
     finally:
         for client in clients:
-            await client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
             await client.close()
 
     assert (found["jobs"], found["done"], found["create_to_copy"]["n"]) == (6, 6, 6)

@@ -31,8 +31,6 @@ async def serving(management: ControlPlane, east: ControlPlane) -> AsyncIterator
     """A manager that mirrors JobSets and serves users."""
     clients = [plane.client() for plane in (management, east)]
     try:
-        for client in clients:
-            await jobsets.define(client)
         with reserved_port() as port:
             address = f"127.0.0.1:{port}"
             settings: Json = {
@@ -41,6 +39,7 @@ async def serving(management: ControlPlane, east: ControlPlane) -> AsyncIterator
                 "access": {"enabled": True, "url": f"https://{address}"},
             }
             async with (
+                jobsets.defined(*clients),
                 jobsets.played(east),
                 ManagerProcess.start(management, {"east": east}, settings=settings) as running,
             ):
@@ -49,7 +48,6 @@ async def serving(management: ControlPlane, east: ControlPlane) -> AsyncIterator
                 yield running
     finally:
         for client in clients:
-            await jobsets.undefine(client)
             await client.close()
 
 

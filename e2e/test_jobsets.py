@@ -15,6 +15,7 @@ import pytest_asyncio
 from e2e import jobsets
 from e2e.controlplane.client import Json, StatusError
 from e2e.controlplane.plane import ControlPlane
+from e2e.definitions import DEFINITIONS
 from e2e.drills import has, true_conditions
 from e2e.jobs import Scene, annotation, is_complete, job, until
 from e2e.jobsets import JOBSETS, job_set
@@ -22,7 +23,7 @@ from e2e.manager import ManagerProcess
 from mirror.model import names
 
 SETTINGS: Json = {"kinds": ["JobSet"]}
-DEFINITION = f"{jobsets.DEFINITIONS}/{jobsets.NAME}"
+DEFINITION = f"{DEFINITIONS}/{jobsets.NAME}"
 WAVE = 12
 STAYS_SECONDS = 8.0
 """Long enough for whatever would follow from what has gone."""
@@ -33,13 +34,10 @@ async def served(management: ControlPlane, east: ControlPlane, west: ControlPlan
     """JobSets are served everywhere, and played on the workers."""
     clients = [plane.client() for plane in (management, east, west)]
     try:
-        for client in clients:
-            await jobsets.define(client)
-        async with jobsets.played(east, west):
+        async with jobsets.defined(*clients), jobsets.played(east, west):
             yield
     finally:
         for client in clients:
-            await jobsets.undefine(client)
             await client.close()
 
 
@@ -172,7 +170,6 @@ async def test_a_definition_that_goes_takes_no_mirror_along(manager: ManagerProc
     placed = {name: next(iter(await mirrors(scene, name))) for name in every}
 
     await jobsets.undefine(scene.client)
-    await until(lambda: jobsets.is_served(scene.client), lambda found: not found)
     await scene.create(job("meanwhile", manager.managed_by))
     await scene.source_until("meanwhile", is_complete)
     await asyncio.sleep(STAYS_SECONDS)
@@ -189,7 +186,6 @@ async def test_a_workers_definition_that_goes_fails_nothing(manager: ManagerProc
     source = await scene.client.wait_until(path_of(scene), counted("active", 1))
     worker = true_conditions(source)[names.PLACED]
     await jobsets.undefine(scene.client_of(worker))
-    await until(lambda: jobsets.is_served(scene.client_of(worker)), lambda found: not found)
     try:
         await asyncio.sleep(STAYS_SECONDS)
         source = await scene.client.get(path_of(scene))

@@ -18,9 +18,8 @@ import yaml
 
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
+from e2e.definitions import defined
 from e2e.go_modules import definition_of
-from e2e.jobs import until
-from e2e.jobsets import DEFINITIONS
 from mirror.kinds.base import MirrorTransform
 from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
@@ -154,10 +153,8 @@ async def test_what_we_write_is_stored_as_it_is(client: Client, fresh_namespace:
     """A source, its mirror, and every status that follows."""
     kind = kind_of(name)
     definition = definition_of(name)
-    await client.create(DEFINITIONS, definition)
     path = kind.resource.path(fresh_namespace)
-    try:
-        await until(lambda: client.list(path), lambda _: True)
+    async with defined([client], [definition]):
         sample = sample_of(name)
         body = await client.create(path + STRICT, sample)
         source = Stored(client, kind, body)
@@ -190,8 +187,6 @@ async def test_what_we_write_is_stored_as_it_is(client: Client, fresh_namespace:
             await held.write(kind.stored(held.found).suspended_status(NOW))
             assert not kind.summary(held.found).is_finished
         await client.create(f"{path}{STRICT}&dryRun=All", {**kind.dry_run_body(), "metadata": {"generateName": "try-"}})
-    finally:
-        await client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
 
 
 async def test_a_train_job_takes_no_other_value(client: Client, fresh_namespace: str) -> None:
@@ -201,18 +196,7 @@ async def test_a_train_job_takes_no_other_value(client: Client, fresh_namespace:
     path = kind.resource.path(fresh_namespace)
     sample["spec"]["managedBy"] = names.DEFAULT_MANAGED_BY
 
-    async def is_defined() -> bool:
-        try:
-            await client.create(DEFINITIONS, definition)
-        except StatusError as error:
-            return error.status == 409 and "being deleted" not in str(error)
-        return True
-
-    await until(is_defined)
-    try:
-        await until(lambda: client.list(path), lambda _: True)
+    async with defined([client], [definition]):
         with pytest.raises(StatusError) as refused:
             await client.create(path, sample)
         assert refused.value.status == 422
-    finally:
-        await client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")

@@ -57,16 +57,14 @@ async def test_an_operator_sees_what_each_cluster_lacks(manager: ManagerProcess,
 
     clients = [plane.client() for plane in (manager.management, east)]
     try:
-        for client in clients:
-            await jobsets.define(client)
-        await until(lambda: seen(manager), lambda found: found == {"management": usable, "east": usable})
-        said = await mirror(
-            manager, "worker", "check", "east", "--allow=loopback", f"--managed-by={manager.managed_by}"
-        )
-        assert f"✓ {KIND}: {usable}" in said.output
-        said = await mirror(manager, "worker", "list")
-        assert said.code == 0
+        async with jobsets.defined(*clients):
+            await until(lambda: seen(manager), lambda found: found == {"management": usable, "east": usable})
+            said = await mirror(
+                manager, "worker", "check", "east", "--allow=loopback", f"--managed-by={manager.managed_by}"
+            )
+            assert f"✓ {KIND}: {usable}" in said.output
+            said = await mirror(manager, "worker", "list")
+            assert said.code == 0
     finally:
         for client in clients:
-            await jobsets.undefine(client)
             await client.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -15,6 +14,7 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.plane import KubectlFailed
+from e2e.definitions import define
 from e2e.manifests import NAMESPACE, OVERLAYS, Key, by_key, charted, key, kustomized, one_of, settings_text
 from mirror.model import names
 from mirror.settings.load import parse
@@ -308,10 +308,7 @@ async def cluster() -> AsyncIterator[Cluster]:
     async with Cluster.start("manifests", BARE) as started, started.client() as client:
         for group, kinds_of_group in CUSTOM.items():
             for kind in kinds_of_group:
-                await client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(group, kind))
-                plural = f"{kind.lower()}s"
-                path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}"
-                await client.wait_until(path, is_established)
+                await define(client, definition(group, kind))
         for namespace in (NAMESPACE, "team-a"):
             body: Json = {"metadata": {"name": namespace}}
             await client.create("/api/v1/namespaces", body)
@@ -367,11 +364,6 @@ async def dry_run(cluster: Cluster, objects: list[Json]) -> str:
 
 def kinds(objects: list[Json]) -> set[str]:
     return {one["kind"] for one in objects}
-
-
-def is_established(found: Any) -> bool:
-    conditions = (found or {}).get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
 def definition(group: str, kind: str) -> Json:

@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from e2e.controlplane.client import Client, Json, StatusError
+from e2e.controlplane.client import Json
 from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
+from e2e.definitions import defined
 from e2e.jobs import RUN_FOR_KEY, Scene, job, placed_on, runs, until
 from e2e.kueue import KUEUE, loose_definition
 from e2e.manager import ManagerProcess
 from e2e.shipped import user_of
 from mirror.placement.quotas import amount_of
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 QUEUE_NAME = f"{KUEUE}/queue-name"
 
 
@@ -122,41 +122,10 @@ async def queues(plane: ControlPlane, namespace: str, *, reserved: str) -> Async
     cluster_queue = body_of("ClusterQueue", "shared", {"resourceGroups": groups}, {"flavorsReservation": taken})
     local_queue = body_of("LocalQueue", "gpu", {"clusterQueue": "shared"}, {})
     base = f"/apis/{KUEUE}/v1beta1"
-    async with plane.client() as client:
-        try:
-            for body in definitions:
-                await client.create(DEFINITIONS, body)
-            await until_created(client, f"{base}/clusterqueues", cluster_queue)
-            await until_created(client, f"{base}/namespaces/{namespace}/localqueues", local_queue)
-            yield
-        finally:
-            for body in definitions:
-                await client.delete(f"{DEFINITIONS}/{body['metadata']['name']}")
-            for body in definitions:
-                await until(partial(is_there, client, body), lambda there: not there)
-
-
-async def is_there(client: Client, body: Json) -> bool:
-    try:
-        await client.get(f"{DEFINITIONS}/{body['metadata']['name']}")
-    except StatusError as error:
-        if error.status != 404:
-            raise
-        return False
-    return True
-
-
-async def until_created(client: Client, path: str, body: Json) -> None:
-    """As soon as its definition is served."""
-
-    async def is_created() -> bool:
-        try:
-            await client.create(path, body)
-        except StatusError as error:
-            return error.reason == "AlreadyExists"
-        return True
-
-    await until(is_created, bool)
+    async with plane.client() as client, defined([client], definitions):
+        await client.create(f"{base}/clusterqueues", cluster_queue)
+        await client.create(f"{base}/namespaces/{namespace}/localqueues", local_queue)
+        yield
 
 
 def body_of(kind: str, name: str, spec: Json, status: Json) -> Json:

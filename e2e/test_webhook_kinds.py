@@ -27,13 +27,10 @@ async def served(home: Cluster, east: ControlPlane) -> AsyncIterator[None]:
     """JobSets, here and there."""
     clients = [plane.client() for plane in (home, east)]
     try:
-        for client in clients:
-            await jobsets.define(client)
-        async with jobsets.played(east):
+        async with jobsets.defined(*clients), jobsets.played(east):
             yield
     finally:
         for client in clients:
-            await jobsets.undefine(client)
             await client.close()
 
 

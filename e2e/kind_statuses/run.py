@@ -10,10 +10,9 @@ from typing import Any
 
 import yaml
 
-from e2e.controlplane.client import Client, StatusError
+from e2e.controlplane.client import Client
+from e2e.definitions import defined
 from e2e.go_modules import definition_of
-from e2e.jobs import until
-from e2e.jobsets import DEFINITIONS
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.settings.kinds import KindEntry
@@ -44,7 +43,6 @@ async def play(client: Client, name: str, statuses: int, *, seed: int = 0) -> Ou
     definition = definition_of(name)
     schema = schema_of_status(definition, kind.resource.version)
     kind.learn_status(schema)
-    await client.create(DEFINITIONS, definition)
     outcome, gate = Outcome(name), asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int) -> None:
@@ -55,14 +53,9 @@ async def play(client: Client, name: str, statuses: int, *, seed: int = 0) -> Ou
             outcome.seen.update(history.seen)
             outcome.wrong += history.wrong
 
-    try:
-        await until(lambda: client.list(kind.resource.path(NAMESPACE)), lambda _: True)
-        async with asyncio.TaskGroup() as scope:
-            for number in range(-(-statuses // STATUSES_A_SOURCE)):
-                scope.create_task(one(number), name=f"{name} {number}")
-    finally:
-        await client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
-        await until(lambda: _is_gone(client, definition["metadata"]["name"]), bool)
+    async with defined([client], [definition]), asyncio.TaskGroup() as scope:
+        for number in range(-(-statuses // STATUSES_A_SOURCE)):
+            scope.create_task(one(number), name=f"{name} {number}")
     return outcome
 
 
@@ -77,11 +70,3 @@ async def _begin(client: Client, kind: DeclaredKind, schema: Json, seed: int) ->
         return await client.call("PATCH", whole, operations, JSON_PATCH)
 
     return History(kind, schema, created, write, seed)
-
-
-async def _is_gone(client: Client, name: str) -> bool:
-    try:
-        await client.get(f"{DEFINITIONS}/{name}")
-    except StatusError as error:
-        return error.status == 404
-    return False

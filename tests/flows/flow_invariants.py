@@ -6,7 +6,7 @@ runs inside the API servers; tests ask ``check`` after each step. What must hold
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,6 +58,8 @@ class Invariants:
         """By a mirror's uid."""
         self.counted: defaultdict[str, dict[str, set[str]]] = defaultdict(lambda: {"succeeded": set(), "failed": set()})
         """Uids of pods that were ever listed as ended, by the uid of their Job."""
+        self.begun_with: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """What a Job had counted before its first pod, by its uid: of one that was moved, what its source had."""
         self._pods: dict[str, dict[str, Json]] = defaultdict(dict)
         """Pods that neither ended nor are going, by uid, by cluster."""
         self._widest: defaultdict[str, int] = defaultdict(int)

@@ -43,6 +43,7 @@ class ProgressLaws(Invariants):
         if source is None:
             return
         for counter in ("succeeded", "failed"):
+            self.begun_with[new["metadata"]["uid"]][counter] = _number(after, counter)
             most = max(_number(before, counter), _number(source["status"], counter))
             if after.get("completedIndexes") and counter == "succeeded":
                 most = indexes.count(_indexes(after) or ())

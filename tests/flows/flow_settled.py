@@ -139,15 +139,17 @@ async def check_counted(world: FlowWorld, invariants: Invariants) -> None:
 
 
 def _check_counted(job: Json, invariants: Invariants) -> None:
-    """Each pod that was ever listed as ended is counted, and no other."""
+    """Each pod that was ever listed as ended is counted beside what it began with, and no other."""
     status = job.get("status") or {}
     uncounted = status.get("uncountedTerminatedPods") or {}
     name = job["metadata"]["name"]
     assert not any(uncounted.values()), f"{name} still has uncounted pods"
     if job["spec"].get("completionMode") == "Indexed":
         return
-    for kind, uids in invariants.counted[job["metadata"]["uid"]].items():
-        assert status.get(kind, 0) == len(uids), f"{name}: {kind} is {status.get(kind, 0)}, {len(uids)} were listed"
+    uid = job["metadata"]["uid"]
+    for kind, uids in invariants.counted[uid].items():
+        before, now = invariants.begun_with[uid][kind], status.get(kind, 0)
+        assert now == before + len(uids), f"{name}: {kind} is {now}, {len(uids)} were listed beside {before}"
 
 
 def _path(source: Json) -> str:
