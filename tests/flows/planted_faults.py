@@ -297,7 +297,7 @@ def look_for(fault: PlantedFault, seeds: int) -> str:
         shutil.copytree(ROOT / "mirror", root / "mirror", ignore=shutil.ignore_patterns("__pycache__"))
         fault.plant(root)
         for number in range(FIRST_SEED, FIRST_SEED + seeds):
-            program = f"import marathon; told = marathon.play({number}, only={fault.machine!r})[1]; print(told)"
+            program = f"import marathon; told = marathon.play({number}, machines=[{fault.machine!r}])[1]; print(told)"
             told = _run(root, program)
             if told:
                 return f"seed {number}: {told}"
