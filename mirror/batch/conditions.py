@@ -51,8 +51,9 @@ def is_true(conditions: Conditions, type_name: str) -> bool:
 
 def verdict(conditions: Conditions) -> Verdict | None:
     """How the Job ends or has ended, as far as it is known; a failure wins where both are claimed."""
-    for ending in FINAL:
-        if is_true(conditions, ending) or is_true(conditions, INTERIM[ending]):
+    true = [one.get("type") for one in conditions if one.get("status") == TRUE]
+    for ending in FINAL if true else ():
+        if ending in true or INTERIM[ending] in true:
             return ending
     return None
 

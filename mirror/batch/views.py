@@ -13,7 +13,8 @@ _NO_FIELDS: Mapping[str, object] = {}
 
 def mapping(value: object) -> Mapping[str, object]:
     """The object, or an empty one."""
-    return value if isinstance(value, Mapping) else _NO_FIELDS
+    # Almost always a dict, which asking the abstract class takes five times as long to find out.
+    return value if type(value) is dict or isinstance(value, Mapping) else _NO_FIELDS
 
 
 def items(value: object) -> Sequence[object]:

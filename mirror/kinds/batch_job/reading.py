@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypedDict, TypeVar
 
 import msgspec
@@ -89,11 +90,22 @@ _templated = msgspec.json.Decoder(_Templated | None)
 _NOTHING = StatusSummary(placed=None, is_finished=False)
 
 
+_LONGEST_REMEMBERED_BYTES = 8192
+"""Statuses are a tenth of that; what a worker may make longer is read each time it is asked for."""
+
+
 def summary(found: Object) -> StatusSummary:
     """Where it is recorded, and whether it is over, without decoding the rest."""
-    if b'"conditions"' not in bytes(found.status):
+    status = bytes(found.status)
+    if b'"conditions"' not in status:
         return _NOTHING
-    head = _skim(_status_head, found.status)
+    return _summary(status) if len(status) <= _LONGEST_REMEMBERED_BYTES else _summary.__wrapped__(status)
+
+
+# One status is asked about three times and more while it is the newest one: indexes, routes, what is observed.
+@lru_cache(maxsize=256)
+def _summary(status: bytes) -> StatusSummary:
+    head = _skim(_status_head, status)
     listed = (head.conditions if head else None) or ()
     placed, is_finished, mirror_uid, reason = None, False, None, ""
     left_behind: tuple[LeftBehind, ...] = ()
@@ -186,7 +198,7 @@ def is_suspended(found: Object) -> bool:
     return bool(head and head.suspend)
 
 
-def _skim(decoder: msgspec.json.Decoder[T | None], part: msgspec.Raw) -> T | None:
+def _skim(decoder: msgspec.json.Decoder[T | None], part: msgspec.Raw | bytes) -> T | None:
     """A part's head; None where there is none, or none of use: a worker may answer anything (D7)."""
     try:
         return decoder.decode(part)
