@@ -34,6 +34,7 @@ class WorkerRefusal:
     error: ApiError | None = None
 
 
+NO_STATUS_SUBRESOURCE = "its CustomResourceDefinition has no status subresource (subresources: {status: {}})"
 NOT_CREATED_SHOWN_SECONDS = 30.0
 """What a create meets for less, an overloaded worker's 429 most often, is no news."""
 LONGEST_PART = 120
@@ -44,6 +45,7 @@ _QUOTA = re.compile(r"exceeded quota: (?P<name>[^,]+), requested: (?P<what>.+?),
 _POLICY = re.compile(
     r"ValidatingAdmissionPolicy '(?P<name>[^']+)' with binding '[^']+' denied request: (?P<why>.*)", re.DOTALL
 )
+_GOING = "create not allowed while custom resource definition is terminating"
 _LACKS = re.compile(r'cannot (?P<verb>[a-z]+) resource "(?P<resource>[a-z./]+)"')
 _FAILING = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*)| without)?', re.DOTALL)
@@ -61,6 +63,8 @@ def refusal_text(error: ApiError) -> str:
     if by := _refused_by(error.message):
         return f"{by} ({error.code} {clean(error.reason, longest=LONGEST_PART) or 'refused'})"
     if isinstance(error, Forbidden):
+        if _GOING in error.message:
+            return "its CustomResourceDefinition is being deleted"
         lacks = _LACKS.search(error.message)
         what = f" to {_part(lacks['verb'])} {_part(lacks['resource'])}" if lacks else ""
         return f"not allowed{what} (403 Forbidden)"

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mirror.controllers.refusing import is_refusal, refusal_text
+from mirror.controllers.refusing import NO_STATUS_SUBRESOURCE, is_refusal, refusal_text
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
@@ -19,6 +19,7 @@ from mirror.decide.snapshot import Snapshot
 from mirror.kinds.asking import release_operations
 from mirror.kinds.base import Kind
 from mirror.kube import requests
+from mirror.kube.discovery import has_no_subresource
 from mirror.kube.errors import (
     ApiError,
     BadAnswer,
@@ -88,18 +89,17 @@ class SourceWriter:
         written: Object | None = None
         try:
             written = await t.management.send_object(_patch(seen, _operations(found, write), subresource))
-        except NotFound:
-            return None  # deleted meanwhile: the watch shows it, and its mirror goes by its own key
+        except NotFound as error:
+            if subresource != STATUS or not await self._lacks_status(seen.source.kind):
+                return None  # deleted meanwhile: the watch shows it, and its mirror goes by its own key
+            self._take_refusal(seen, write, error, NO_STATUS_SUBRESOURCE)
+            return None
         except (OutcomeUnknown, ServerFailure, BadAnswer):
             self._pending.note_unanswered(uid)
             t.state.assigner.note_record_failed(seen.key)
             raise
         except ApiError as error:
-            self._note_refused(seen, write, error)
-            if write.records is None or not is_refusal(error):
-                t.state.assigner.note_record_failed(seen.key)
-                raise
-            self._give_up_assignment(seen, write.records, error)
+            self._take_refusal(seen, write, error, refusal_text(error))
             return None
         finally:
             if self._pending.end_write(uid, written.version if written is not None else None):
@@ -107,15 +107,28 @@ class SourceWriter:
         self._pending.note_answered(uid)
         return written
 
-    def _note_refused(self, seen: Snapshot, write: WriteSource, error: ApiError) -> None:
-        if is_refusal(error):
+    async def _lacks_status(self, kind: Kind) -> bool:
+        """Whether it is the subresource that is not found: its path answers as if the object was not there (CR2)."""
+        return kind.can_vanish and await has_no_subresource(self._t.management, kind.resource, STATUS)
+
+    def _take_refusal(self, seen: Snapshot, write: WriteSource, error: ApiError, because: str) -> None:
+        """A record that is refused is given up for now; anything else is tried again.
+
+        Raises:
+            ApiError: it is to be tried again.
+        """
+        is_certain = is_refusal(error) or isinstance(error, NotFound)
+        if is_certain:
             worker = write.records or seen.source.placed or ""
             self._t.environment.metrics.of_kind(worker, seen.key.kind).refused_status_writes.inc()
             if write.records is None:
-                text = f"the API server rejects the status: {refusal_text(error)}"
-                self._t.record_event(seen, Reason.STATUS_REFUSED, text)
+                self._t.record_event(seen, Reason.STATUS_REFUSED, f"the API server rejects the status: {because}")
         if isinstance(error, Invalid):
             seen.source.kind.doubt_schema()
+        if write.records is None or not is_certain:
+            self._t.state.assigner.note_record_failed(seen.key)
+            raise error
+        self._give_up_assignment(seen, write.records, error, because)
 
     async def _annotate(self, seen: Snapshot, found: Object, write: WriteSource) -> None:
         """Write what is for people (D25); what counts is stored and known already, so that a refusal ends nothing.
@@ -189,10 +202,10 @@ class SourceWriter:
             self._log.info("released", source=key, worker=seen.source.placed)
         state.intake.add(key)
 
-    def _give_up_assignment(self, seen: Snapshot, worker: str, error: ApiError) -> None:
+    def _give_up_assignment(self, seen: Snapshot, worker: str, error: ApiError, because: str) -> None:
         """The worker cannot be recorded, whichever it is: others are assigned instead, and it is tried again later."""
         t, uid = self._t, seen.source.uid
-        text = f"the API server rejects the record of a worker: {refusal_text(error)}"
+        text = f"the API server rejects the record of a worker: {because}"
         times = t.state.memories.of(uid).record_refused_times + 1
         until = t.environment.clock.monotonic() + RECORD_REFUSED.delay(times)
         t.state.memories.set(uid, record_refused=text, record_refused_times=times, record_refused_until=until)

@@ -65,6 +65,17 @@ async def is_creatable(sender: Sender, resource: Resource) -> bool:
     return found is not None and "create" in found.verbs
 
 
+async def has_no_subresource(sender: Sender, resource: Resource, name: str) -> bool:
+    """Whether a server serves this resource, and no subresource of it with this name.
+
+    Raises:
+        KubeError: it does not say.
+    """
+    listed = await _listed(sender, resource)
+    names = {one.name for one in listed}
+    return resource.plural in names and f"{resource.plural}/{name}" not in names
+
+
 async def served_versions(sender: Sender, resource: Resource) -> tuple[str, ...]:
     """The versions in which a server serves this resource of a group; its own one alone where that is among them.
 
@@ -86,13 +97,17 @@ async def served_versions(sender: Sender, resource: Resource) -> tuple[str, ...]
 
 
 async def _found(sender: Sender, resource: Resource) -> _Resource | None:
+    return next((one for one in await _listed(sender, resource) if one.name == resource.plural), None)
+
+
+async def _listed(sender: Sender, resource: Resource) -> list[_Resource]:
+    """All that its version serves; nothing where that is not served."""
     path = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     try:
         raw = await sender.send(Request("get", "GET", path, deadline_seconds=DEADLINE_SECONDS))
     except (NotFound, NotServed, PageNotFound):
-        return None
+        return []
     try:
-        found = msgspec.json.decode(raw, type=_ResourceList)
+        return msgspec.json.decode(raw, type=_ResourceList).resources
     except JUNK as error:
         raise BadAnswer("the response is not a list of resources") from error
-    return next((one for one in found.resources if one.name == resource.plural), None)

@@ -37,7 +37,7 @@ def job_set_kinds() -> Kinds:
     return kinds_of([KindEntry(kind="JobSet")])
 
 
-async def define(api: Api, version: str = "v1alpha2") -> None:
+async def define(api: Api, version: str = "v1alpha2", *, has_status: bool = True) -> None:
     """JobSets are served, whatever they hold."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -45,7 +45,7 @@ async def define(api: Api, version: str = "v1alpha2") -> None:
         "group": "jobset.x-k8s.io",
         "scope": "Namespaced",
         "names": {"plural": "jobsets", "kind": "JobSet"},
-        "versions": [served | {"subresources": {"status": {}}}],
+        "versions": [served | ({"subresources": {"status": {}}} if has_status else {})],
     }
     await api.create(DEFINITIONS, {"metadata": {"name": JOB_SETS}, "spec": spec})
 
@@ -67,6 +67,18 @@ async def seen(clusters: Clusters, **asked: Any) -> dict[str, tuple[str, str]]:
     async with kinds_check.clusters.home(clusters.where) as home:
         found = await kinds_check.reports(home, question)
     return {report.cluster: (one.verdict, one.text) for report in found for one in report.findings}
+
+
+async def test_a_definition_without_a_status_is_a_failure_where_sources_are(clusters: Clusters) -> None:
+    """CR2: on a worker the kind's own controller writes it as it likes."""
+    await registered(clusters)
+    await record(clusters, text_of(job_set_kinds()))
+    for plane, side in ((clusters.management, "management"), (clusters.east, "worker")):
+        await define(plane.api, has_status=False)
+        await grant(plane.api, f"{side}-jobset.yaml")
+    found = await seen(clusters)
+    text = "served as v1alpha2, without a status subresource: nothing can be mirrored"
+    assert found == {"management": ("fail", text), "east": GRANTED}
 
 
 async def test_each_cluster_is_asked_for_each_kind(clusters: Clusters) -> None:

@@ -61,7 +61,7 @@ async def test_they_are_believed_where_the_kind_is_served() -> None:
 
 @pytest.mark.parametrize("answer", [GOING, PageNotFound("404"), b"{}"], ids=["its definition goes", "unknown", "gone"])
 async def test_nothing_follows_where_it_is_not(answer: bytes | KubeError) -> None:
-    """While a definition is being deleted the kind is there, and takes no new objects."""
+    """CR7, CR9: while a definition is being deleted the kind is there, and takes no new objects."""
     assert await confirmed(Server(answer)) == []
 
 

@@ -143,7 +143,7 @@ async def test_a_kind_that_nobody_serves_holds_up_nothing_and_starts_by_itself(w
 
 @in_world(DeclaredWorld)
 async def test_a_definition_that_is_deleted_here_deletes_no_mirror(world: FlowWorld) -> None:
-    """D23: its objects go with it; mirrors stay until the kind is served again, and go then."""
+    """CR9, D23: its objects go with it; mirrors stay until the kind is served again, and go then."""
     endless = drill()
     endless["spec"]["rounds"] = 100_000
     await world.management.api.create(PATH, endless)
@@ -168,7 +168,7 @@ async def test_a_definition_that_is_deleted_here_deletes_no_mirror(world: FlowWo
 
 @in_world(DeclaredWorld)
 async def test_a_definition_that_is_deleted_on_a_worker_fails_nothing(world: FlowWorld) -> None:
-    """D23: what is missing there proves nothing while the kind is not served."""
+    """CR9, CR11, D23: what is missing there proves nothing while the kind is not served."""
     endless = drill()
     endless["spec"]["rounds"] = 100_000
     await world.management.api.create(PATH, endless)

@@ -113,7 +113,7 @@ def definition_of(kind: DeclaredKind) -> Json:
 
 @pytest.mark.parametrize("name", STATUSES_OF)
 def test_no_status_is_refused_or_written_twice(name: str) -> None:
-    """In random sequences, with ends, losses, suspensions and reasons to wait between them."""
+    """CR5: in random sequences, with ends, losses, suspensions and reasons to wait between them."""
     kind = kinds_of([KindEntry(kind=name)])[name]
     assert isinstance(kind, DeclaredKind)
     definition = definition_of(kind)

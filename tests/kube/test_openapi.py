@@ -57,9 +57,11 @@ class Server:
 
     def __init__(self, answer: bytes | Exception) -> None:
         self.answer = answer
+        self.most_bytes: int | None = None
 
     async def send(self, request: Request) -> bytes:
         assert request.path == "/openapi/v3/apis/example.com/v1"
+        self.most_bytes = request.most_bytes
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -82,3 +84,15 @@ async def test_the_schema_of_a_kind_is_found_among_those_of_its_group() -> None:
     for junk in (b"[]", b"{", b'{"components": {"schemas": {"com.example.v1.Simulation": []}}}'):
         with pytest.raises(BadAnswer):
             await schema_of(Server(junk), SIMULATIONS)
+
+
+@pytest.mark.looptime
+async def test_schemas_of_megabytes_are_read() -> None:
+    """CR13, D29: Ray's group has five; what is read of one kind is little of them, and there is a bound."""
+    described = {"type": "string", "description": "x" * 5_000_000}
+    server = Server(document(**{"com.example.v1.Simulation": WHOLE, "com.example.v1.Large": described}))
+    found = await schema_of(server, SIMULATIONS)
+    assert found is not None
+    assert found.missing(FieldPath.of_text("spec.pause")) == "spec.pause"
+    assert server.most_bytes is not None
+    assert 5_000_000 < server.most_bytes < 2**26

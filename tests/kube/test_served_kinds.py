@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.kube.discovery import is_creatable, is_served
+from mirror.kube.discovery import has_no_subresource, is_creatable, is_served
 from mirror.kube.errors import ApiError, BadAnswer, KubeError, NotFound, NotServed, PageNotFound
 from mirror.kube.requests import Request
 from mirror.kube.resources import PODS, Resource
@@ -48,7 +48,7 @@ async def test_a_kind_is_served_where_the_server_lists_it(answer: bytes | KubeEr
 
 @pytest.mark.parametrize(("verbs", "is_so"), [('["get", "create"]', True), ('["get", "delete"]', False), ("[]", False)])
 async def test_a_kind_whose_definition_goes_takes_no_new_objects(verbs: str, is_so: bool) -> None:
-    """It is listed until all its objects are gone."""
+    """CR7: it is listed until all its objects are gone."""
     answer = f'{{"resources": [{{"name": "drills", "verbs": {verbs}}}]}}'.encode()
 
     assert await is_creatable(Server(answer), DRILLS) is is_so
@@ -68,3 +68,13 @@ async def test_the_core_group_has_its_own_place() -> None:
 
     assert await is_served(server, PODS)
     assert server.path == "/api/v1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_so"),
+    [(LISTED, False), (b'{"resources": [{"name": "drills"}]}', True), (PageNotFound("404"), False)],
+    ids=["it has one", "it has none", "it is not served itself"],
+)
+async def test_a_definition_may_have_no_status(answer: bytes | KubeError, is_so: bool) -> None:
+    """CR2: then its path answers as if the object was not there."""
+    assert await has_no_subresource(Server(answer), DRILLS, "status") is is_so

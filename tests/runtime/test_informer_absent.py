@@ -55,7 +55,7 @@ async def watching(wire: Wire) -> AsyncIterator[Watched]:
     "refused", [NOT_SERVED, forbidden()], ids=["it is not served", "nobody may look whether it is"]
 )
 async def test_nobody_waits_for_what_is_not_served(refused: Refused) -> None:
-    """It is said once, asked for rarely, and followed from when it is there."""
+    """CR8, CR11: it is said once, asked for rarely, and followed from when it is there."""
     wire = wire_to("c")
     wire.server.put("jobs", job("a"))
     wire.arrange("watch", "jobs", refused, times=4)
@@ -72,7 +72,7 @@ async def test_nobody_waits_for_what_is_not_served(refused: Refused) -> None:
 
 
 async def test_what_was_known_stays_while_it_is_not_served() -> None:
-    """And what went meanwhile is told as missing, not as deleted, by the first list."""
+    """CR9: and what went meanwhile is told as missing, not as deleted, by the first list."""
     wire = wire_to("c")
     for name in ("a", "b"):
         wire.server.put("jobs", job(name))

@@ -66,7 +66,7 @@ CASES: dict[str, tuple[Json, Json, Json]] = {
 
 @pytest.mark.parametrize(("schema", "value", "expected"), CASES.values(), ids=CASES)
 def test_what_is_kept_of_a_field(schema: Json, value: Json, expected: Json) -> None:
-    """The rest of the status stays, and what went is counted."""
+    """CR5: the rest of the status stays, and what went is counted."""
     found, cut = of(found=schema, other=TEXT).fitted({"found": value, "other": "stays"})
     assert found == {"other": "stays", **({} if expected is None else {"found": expected})}
     assert bool(cut) is (expected != value or value is None) or value == {"b": "x"}

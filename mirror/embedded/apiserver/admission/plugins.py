@@ -88,12 +88,15 @@ _IMMORTAL = ("default", "kube-system", "kube-public")
 
 
 def check_lifecycle(storage: Storage, attributes: Attributes) -> None:
-    """Let pass what a namespace allows.
+    """Let pass what a namespace and a definition that is going allow.
 
     Raises:
         StatusError: 404 or 403.
     """
     kind = attributes.kind
+    if kind.is_ending and attributes.operation == CREATE:
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(kind.plural, kind.group, attributes.name, why)
     if attributes.is_of_namespaces:
         if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
             raise forbidden(kind.plural, kind.group, attributes.name, "this namespace may not be deleted")

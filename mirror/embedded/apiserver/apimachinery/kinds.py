@@ -12,6 +12,8 @@ from dataclasses import InitVar, dataclass, field
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_NOT_TOLD = ("create", "patch", "update")
+"""Of a kind whose definition is being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Kind:
     categories: tuple[str, ...] = ()
     is_namespaced: bool = True
     verbs: tuple[str, ...] = ALL_VERBS
+    is_ending: bool = False
+    """Whether its definition is being deleted: nothing new is created."""
     storage: InitVar[str] = ""
     """Kinds that share their objects with another (versions of one resource) share this; the default is their own."""
     api_version: str = field(init=False)
@@ -44,6 +48,11 @@ class Kind:
         object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
         object.__setattr__(self, "resource", f"{self.plural}.{self.group}" if self.group else self.plural)
         object.__setattr__(self, "stored_as", storage or self.resource)
+
+    @property
+    def told_verbs(self) -> tuple[str, ...]:
+        """What discovery says that can be done; of one whose definition is being deleted less than is served."""
+        return tuple(one for one in self.verbs if one not in _NOT_TOLD) if self.is_ending else self.verbs
 
     @property
     def refused_group(self) -> str:

@@ -107,7 +107,8 @@ class Definitions:
             spec = body["spec"]
             for version in spec["versions"]:
                 if version["served"]:
-                    made_of = f"{body['metadata']['uid']} {body['metadata'].get('generation', 0)}"
+                    of_meta = body["metadata"]
+                    made_of = f"{of_meta['uid']} {of_meta.get('generation', 0)} {'deletionTimestamp' in of_meta}"
                     wanted[spec["group"], version["name"], spec["names"]["plural"]] = made_of, body, version
         for key in self._served.keys() - wanted.keys():
             self._withdraw(key)
@@ -179,4 +180,5 @@ def _kind_of(definition: Json, version: Json) -> Kind:
         categories=tuple(names.get("categories") or ()),
         is_namespaced=strategy.is_namespaced,
         verbs=_VERBS,
+        is_ending="deletionTimestamp" in definition["metadata"],
     )

@@ -178,7 +178,7 @@ def _resource(kind: Kind) -> list[Json]:
         "singularName": kind.singular or kind.kind.lower(),
         "namespaced": kind.is_namespaced,
         "kind": kind.kind,
-        "verbs": list(kind.verbs),
+        "verbs": list(kind.told_verbs),
     }
     if kind.short_names:
         found["shortNames"] = list(kind.short_names)
@@ -256,7 +256,7 @@ def _discovered(kind: Kind) -> Json:
         "responseKind": {"group": "", "version": "", "kind": kind.kind},
         "scope": "Namespaced" if kind.is_namespaced else "Cluster",
         "singularResource": kind.singular or kind.kind.lower(),
-        "verbs": list(kind.verbs),
+        "verbs": list(kind.told_verbs),
     }
     if kind.short_names:
         found["shortNames"] = list(kind.short_names)

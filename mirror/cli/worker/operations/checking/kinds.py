@@ -21,7 +21,7 @@ from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.declared.schemas import unknown_fields
 from mirror.kinds.registry import Kinds, resource_name
 from mirror.kube.client import Client
-from mirror.kube.discovery import served_versions
+from mirror.kube.discovery import has_no_subresource, served_versions
 from mirror.kube.errors import KubeError, describe
 from mirror.kube.openapi import schema_of
 from mirror.kube.permissions import Permission
@@ -44,6 +44,8 @@ class KindFacts:
     """Whether it was answered which permissions the manager has."""
     unknown: tuple[str, ...] = ()
     """Paths of its entry that are no fields there."""
+    has_status: bool = True
+    """Whether its definition has the status subresource."""
     trouble: str = ""
     """Why nothing is known."""
 
@@ -92,13 +94,15 @@ async def _facts(
     async def look(kind: Kind) -> KindFacts:
         try:
             versions = await served_versions(client, kind.resource)
-            unknown = await _unknown_fields(client, kind) if kind.resource.version in versions else ()
+            is_served = kind.resource.version in versions
+            unknown = await _unknown_fields(client, kind) if is_served else ()
+            has_status = not is_served or not await has_no_subresource(client, kind.resource, "status")
         except KubeError as error:
             return KindFacts(kind, trouble=describe(error))
         wanted = [one for where in namespaces or ("",) for one in permissions.permissions(rights(kind), where)]
         answers = await ask(wanted)
         missing = tuple(one for one, has in answers.items() if has is False)
-        return KindFacts(kind, versions, missing, None not in answers.values(), unknown)
+        return KindFacts(kind, versions, missing, None not in answers.values(), unknown, has_status)
 
     return list(await asyncio.gather(*[look(kind) for kind in kinds if kind is not kinds.default]))
 
@@ -126,6 +130,11 @@ def judge_on_worker(worker: str, facts: KindFacts) -> Finding:
 
 def judge_on_management(facts: KindFacts) -> Finding:
     """A kind that is not served here cannot be created by anybody; a missing permission keeps it from being watched."""
+    if not facts.has_status:
+        text = f"served as {facts.kind.resource.version}, without a status subresource: nothing can be mirrored"
+        definition = f"CustomResourceDefinition {resource_name(facts.kind)}"
+        fix = f"add subresources: {{status: {{}}}} to this version of the {definition}"
+        return fail(f"kind {facts.kind.name}", text, fix)
     return _judge(facts, _grant_on_management(facts.kind), "; nobody can create any")
 
 
