@@ -55,8 +55,8 @@ class Mirror:
         return self.found.metadata.namespace
 
     @property
-    def pod_selector(self) -> str:
-        return self.kind.pod_selector(self.found)
+    def pod_selectors(self) -> tuple[str, ...]:
+        return self.kind.pod_selectors(self.found)
 
 
 class Mirrors:
@@ -119,21 +119,24 @@ class Mirrors:
         Raises:
             StatusError: the worker does not give them.
         """
-        selector, index = mirror.pod_selector, mirror.kind.pod_index
-        if page.index is not None:
-            selector += f",{index}={page.index}"
-        if page.role:
-            selector += f",{mirror.kind.pod_roles.selector(page.role)}"
-        request = requests.list_page(
-            PODS,
-            namespace=mirror.namespace,
-            label_selector=selector,
-            limit=page.most or self._bounds.items,
-            continue_token=page.continue_token,
-        )
-        listed = await self._list(mirror, request, person, "list pods")
+        index, most = mirror.kind.pod_index, page.most or self._bounds.items
+        narrowed = f",{index}={page.index}" if page.index is not None else ""
+        narrowed += f",{mirror.kind.pod_roles.selector(page.role)}" if page.role else ""
+        many, *few = (f"{one}{narrowed}" for one in mirror.pod_selectors)
+
+        async def items(selector: str, token: str, limit: int) -> Listed:
+            request = requests.list_page(
+                PODS, namespace=mirror.namespace, label_selector=selector, limit=limit, continue_token=token
+            )
+            return await self._list(mirror, request, person, "list pods")
+
+        # Those of the other selectors are few, and all on the first page.
+        others = [] if page.continue_token else [one for of in few for one in (await items(of, "", most)).items]
+        listed = await items(many, page.continue_token, max(1, most - len(others)))
         # A name that no API server stores could only do harm: it goes into headers and paths.
-        found = [pod for pod in read_pods(listed.items, index=index) if not subdomain_problems(pod.metadata.name)]
+        found = [
+            pod for pod in read_pods([*others, *listed.items], index=index) if not subdomain_problems(pod.metadata.name)
+        ]
         are_its = await self._owners(mirror, person).are_of_mirror([pod.owners for pod in found])
         return [pod for pod, is_its in zip(found, are_its, strict=True) if is_its], listed.continue_token
 
@@ -166,7 +169,7 @@ class Mirrors:
 
         async def list_(resource: Resource) -> list[Meta]:
             request = requests.list_page(
-                resource, namespace=mirror.namespace, label_selector=mirror.pod_selector, limit=self._bounds.items
+                resource, namespace=mirror.namespace, label_selector=mirror.pod_selectors[0], limit=self._bounds.items
             ).metadata_only()
             try:
                 doing = f"list {resource_text(resource)}"

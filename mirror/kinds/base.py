@@ -301,8 +301,8 @@ class Kind(MovableKind, Protocol):
 
     # -- the mirror's pods ---------------------------------------------------------------------------------------------
 
-    def pod_selector(self, mirror: Object) -> str:
-        """The label selector of a mirror's pods on its worker; whose they are is looked at afterwards."""
+    def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
+        """The label selectors of a mirror's pods there, that of most first; whose they are is looked at afterwards."""
         ...
 
     @property

@@ -19,6 +19,8 @@ class PodRoles(msgspec.Struct, frozen=True):
     """The label that tells Jobs of one role from each other; empty: there is one of each."""
     first: tuple[str, ...] = ()
     """Roles whose logs are of most interest, in this order."""
+    without: str = ""
+    """The role of pods that do not have the label."""
 
     def __bool__(self) -> bool:
         return bool(self.label)
@@ -26,8 +28,10 @@ class PodRoles(msgspec.Struct, frozen=True):
     def of(self, labels: Mapping[str, object]) -> str:
         """A pod's role by its labels; empty where it has none."""
         found = labels.get(self.label)
-        if not self.label or not isinstance(found, str):
+        if not self.label:
             return ""
+        if not isinstance(found, str):
+            return self.without
         number = labels.get(self.number)
         return f"{found}/{number}" if self.number and isinstance(number, str) and number else found
 
@@ -39,6 +43,8 @@ class PodRoles(msgspec.Struct, frozen=True):
     def selector(self, wanted: str) -> str:
         """The label selector of the pods of a role that somebody names."""
         name, _, number = wanted.partition("/")
+        if self.without and wanted == self.without:
+            return f"!{self.label}"
         return f"{self.label}={name},{self.number}={number}" if number and self.number else f"{self.label}={name}"
 
     def problem(self, wanted: str) -> str:

@@ -43,6 +43,10 @@ def _optional_path(value: object) -> str:
     return "" if value == "" else _path(value)
 
 
+def _role(value: object) -> str:
+    return "" if value == "" else str(shaped(_TYPE)(value))
+
+
 def _managed_by(value: object) -> str:
     return "" if value == "" else str(_MANAGED_BY.read(value))
 
@@ -197,4 +201,5 @@ OWNERS = Rule(
     _list_of(Rule("a kind and its resource such as Job jobs.v1.batch", _owner)),
 )
 LABEL = Rule("a label such as example.com/role, or empty text", _label)
+ROLE = Rule("a label's value such as submitter, or empty text", _role)
 ROLES = Rule("a list of roles", _list_of(Rule("a label's value such as launcher", shaped(_TYPE))))

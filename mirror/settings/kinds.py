@@ -126,6 +126,8 @@ class PodRole(Section, frozen=True):
     """Where a role has several Jobs, which of them."""
     first: Annotated[tuple[str, ...], rules.ROLES] = ()
     """Whose logs are shown where nothing else is said."""
+    without: Annotated[str, rules.ROLE] = ""
+    """The role of pods that do not have the label."""
 
 
 class KindEntry(Section, frozen=True):
@@ -157,6 +159,8 @@ class KindEntry(Section, frozen=True):
     counts: Counts = Counts()
     pods: Annotated[dict[str, str], rules.LABELS] = msgspec.field(default_factory=dict)
     """The labels of a mirror's pods; ``{name}`` and ``{uid}`` are the mirror's, ``{status.x}`` is of its status."""
+    more_pods: Annotated[dict[str, str], rules.LABELS] = msgspec.field(default_factory=dict)
+    """Those of further pods, which do not have the labels above."""
     pod_index: Annotated[str, rules.TEXT] = ""
     """The label or annotation of a pod that holds its index."""
     pod_owners: Annotated[tuple[str, ...], rules.OWNERS] = ()

@@ -40,6 +40,7 @@ RULES: dict[str, list[dict[str, Any]]] = {
     "ann": [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["*"]},
         {"apiGroups": ["example.com"], "resources": ["drills"], "verbs": ["*"]},
+        {"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["*"]},
         {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list"]},
     ],
     "bob": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch"]}],

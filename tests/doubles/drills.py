@@ -244,8 +244,8 @@ class Drill:
     def dry_run_body(self) -> Json:
         return {"apiVersion": DRILLS.api_version, "kind": DRILLS.kind, "spec": {"run": {"paused": True}, "rounds": 1}}
 
-    def pod_selector(self, mirror: Object) -> str:
-        return f"{POD_LABEL}={mirror.metadata.uid}"
+    def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
+        return (f"{POD_LABEL}={mirror.metadata.uid}",)
 
     def references(self, source: Object) -> tuple[Reference, ...]:
         return ()

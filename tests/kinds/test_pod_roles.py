@@ -32,6 +32,14 @@ def test_a_role_without_a_number_means_all_of_it() -> None:
     assert ROLES.selector("workers") == "role=workers"
 
 
+def test_pods_without_the_label_may_have_a_role_of_their_own() -> None:
+    """That of a RayJob which submits it is none of its RayCluster's."""
+    roles = PodRoles("type", first=("submitter",), without="submitter")
+    assert [roles.of(labels) for labels in ({}, {"type": "head"}, {"type": 7})] == ["submitter", "head", "submitter"]
+    assert (roles.selector("submitter"), roles.selector("head")) == ("!type", "type=head")
+    assert roles.rank("submitter") < roles.rank("head")
+
+
 @pytest.mark.parametrize("wanted", ["", "a,b=c", "a/b", "/", "x" * 64, "a/1/2", "a b"])
 def test_what_is_no_role_is_refused(wanted: str) -> None:
     """It goes into a selector."""
@@ -51,6 +59,8 @@ def test_what_a_kind_has_not_is_refused() -> None:
         ("MPIJob", {"training.kubeflow.org/job-role": "launcher"}, "launcher"),
         ("PyTorchJob", {"training.kubeflow.org/replica-type": "master"}, "master"),
         ("TFJob", {"training.kubeflow.org/replica-type": "chief"}, "chief"),
+        ("RayJob", {"batch.kubernetes.io/job-name": "train"}, "submitter"),
+        ("RayJob", {"ray.io/node-type": "head"}, "head"),
         ("TrainJob", {"jobset.sigs.k8s.io/replicatedjob-name": "node", "jobset.sigs.k8s.io/job-index": "0"}, "node/0"),
     ],
 )

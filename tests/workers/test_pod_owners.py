@@ -119,6 +119,17 @@ def test_a_chain_may_have_several_links_and_each_is_asked_for_once() -> None:
     assert judged(built_in_kind("JobSet"), worker, of_job()) == [False]
 
 
+def test_a_ray_job_has_pods_of_its_cluster_and_of_its_job() -> None:
+    """The one that submits it is a batch/v1 Job's, whoever else has a Job of that name."""
+    ray = [owner("RayJob", "ray.io/v1")]
+    of_cluster = [owner("RayCluster", "ray.io/v1", uid="cluster", name="train-x7")]
+    clusters = ("rayclusters", meta("train-x7", "cluster", ray))
+    worker = Worker(clusters, ("jobs", meta("train-main-0", "child", ray)))
+    assert judged(built_in_kind("RayJob"), worker, of_cluster, of_job()) == [True, True]
+    others = Worker(clusters, ("jobs", meta("train-main-0", "child", [owner("RayJob", "ray.io/v1", uid="other")])))
+    assert judged(built_in_kind("RayJob"), others, of_cluster, of_job()) == [True, False]
+
+
 @pytest.mark.parametrize("lists", [True, False])
 def test_many_owners_are_read_at_once(lists: bool) -> None:
     """By the labels of the pods; where that tells nothing each is asked for."""

@@ -41,12 +41,14 @@ class OnWorker:
     """There, which may have a prefix."""
     name: str
     uid: str
-    selector: str
-    """Of its pods; whose they are is looked at afterwards."""
+    selectors: tuple[str, ...]
+    """Of its pods, that of most first; whose they are is looked at afterwards."""
 
     async def pods(self) -> list[Json]:
         """The pods that it controls."""
-        found, _ = await self.cluster.items(PODS, namespace=self.namespace, labels=self.selector)
+        found = list[Json]()
+        for selector in self.selectors:
+            found += (await self.cluster.items(PODS, namespace=self.namespace, labels=selector))[0]
         owners = PodOwners(self.kind, self.uid, get=self._metadata, list_=self._metadata_of_many)
         are_its = await owners.are_of_mirror([_owners_of(pod) for pod in found])
         return [pod for pod, is_its in zip(found, are_its, strict=True) if is_its]
@@ -79,7 +81,7 @@ class OnWorker:
 
     async def _metadata_of_many(self, resource: Resource) -> list[Meta]:
         try:
-            found, _ = await self.cluster.objects(resource, namespace=self.namespace, labels=self.selector)
+            found, _ = await self.cluster.objects(resource, namespace=self.namespace, labels=self.selectors[0])
         except Failure:
             return []  # each is asked for then
         return [one.metadata for one in found]
@@ -116,7 +118,7 @@ async def find(cluster: Cluster, kind: Kind, source: Object) -> OnWorker:
     for mirror in found:
         its = mirror.metadata
         if its.name == name and summary.mirror_uid in (None, its.uid):
-            return OnWorker(cluster, kind, its.namespace, name, its.uid, kind.pod_selector(mirror))
+            return OnWorker(cluster, kind, its.namespace, name, its.uid, kind.pod_selectors(mirror))
     where = summary.placed
     hint = f"it is placed on {where}; check that --worker-context is that worker" if where else "it is not placed yet"
     raise Failure(f"no mirror of {kind.name} {name} on {cluster.name}: {hint}")

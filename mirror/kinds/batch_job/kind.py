@@ -221,8 +221,8 @@ class BatchJob:
 
     # -- the mirror's pods ---------------------------------------------------------------------------------------------
 
-    def pod_selector(self, mirror: Object) -> str:
-        return pods.pod_selector(mirror)
+    def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
+        return (pods.pod_selector(mirror),)
 
     # -- statuses ------------------------------------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ class DeclaredKind:
         self.managed_by_value = entry.managed_by.value
         self.pod_index = entry.pod_index
         self.pod_owners = self._form.pod_owners
-        self.pod_roles = PodRoles(*(getattr(entry.pod_role, name) for name in ("label", "number", "first")))
+        self.pod_roles = PodRoles(*(getattr(entry.pod_role, name) for name in ("label", "number", "first", "without")))
 
     @property
     def entry(self) -> KindEntry:
@@ -209,7 +209,11 @@ class DeclaredKind:
 
     # -- the mirror's pods ---------------------------------------------------------------------------------------------
 
-    def pod_selector(self, mirror: Object) -> str:
+    def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
+        more = self.entry.more_pods
+        return tuple(self._pod_selector(mirror, one) for one in (self.entry.pods, *([more] if more else ())))
+
+    def _pod_selector(self, mirror: Object, wanted: Mapping[str, str]) -> str:
         status = self._status(mirror)
 
         def value(found: re.Match[str]) -> str:
@@ -221,7 +225,7 @@ class DeclaredKind:
                 case path:
                     return views.text(field_paths.at(status, tuple(path.split(".")[1:])))
 
-        labels = {key: _VARIABLE.sub(value, text) for key, text in self.entry.pods.items()}
+        labels = {key: _VARIABLE.sub(value, text) for key, text in wanted.items()}
         if not labels or not all(text and _LABEL_VALUE.fullmatch(text) for text in labels.values()):
             return _NO_POD
         return ",".join(f"{key}={text}" for key, text in sorted(labels.items()))

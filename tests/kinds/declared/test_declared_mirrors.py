@@ -159,9 +159,15 @@ def test_a_claim_says_who_runs_it_and_suspends_it(name: str, spec: dict[str, Any
 def test_pods_are_found_by_the_kinds_labels() -> None:
     """Of what a status names as well; where it says nothing, or no label value, none are."""
     source = source_of(JOB_SET, job_set())
-    assert JOB_SET.pod_selector(mirror_of(JOB_SET, source)) == "jobset.sigs.k8s.io/jobset-name=train"
+    assert JOB_SET.pod_selectors(mirror_of(JOB_SET, source)) == ("jobset.sigs.k8s.io/jobset-name=train",)
     kind = built_in_kind("PipelineRun")
-    assert kind.pod_selector(mirror_of(kind, source_of(kind, {}))) == "tekton.dev/pipelineRunUID=m-1"
+    assert kind.pod_selectors(mirror_of(kind, source_of(kind, {}))) == ("tekton.dev/pipelineRunUID=m-1",)
+    kind = built_in_kind("RayJob")
+    submitter = "batch.kubernetes.io/job-name=train"
+    source = source_of(kind, {})
+    assert kind.pod_selectors(mirror_of(kind, source)) == ("jobmirror.io/none", submitter)
+    mirror = mirror_of(kind, source, {"rayClusterName": "train-x7"})
+    assert kind.pod_selectors(mirror) == ("ray.io/cluster=train-x7", submitter)
 
 
 def test_what_pod_templates_name_is_known() -> None:
