@@ -6,10 +6,19 @@ a Job waits, how late its status is, what was seen), commands read it from the o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
 from mirror.kinds.base import Kind, Progress, is_held
+from mirror.kinds.queueing import queue_of
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.views import JobView, Moment
+
+MOST_FINALIZERS = 3
+"""Named of those that keep a source."""
 
 
 def view_of(kind: Kind, found: Object, *, because: str | None = None, lag_seconds: float | None = None) -> JobView:
@@ -18,20 +27,26 @@ def view_of(kind: Kind, found: Object, *, because: str | None = None, lag_second
     Args:
         kind: of the source.
         found: the source.
-        because: why it waits or makes no progress; None: as its annotation says. A finished one has its reason instead.
+        because: why it waits or makes no progress; None: as its annotation says. A finished one has its reason
+            instead, and one that is being deleted what keeps it; where there is nothing to say, its state says why.
         lag_seconds: how long its newest status on the worker is not stored.
     """
     metadata, progress = found.metadata, kind.progress(found)
+    state = state_of(kind, found, progress)
     if because is None:
         because = found.annotations.get(names.WAITING_BECAUSE, "")
+    if progress.end:
+        because = progress.end_reason
+    if state == "Deleting" or not because:
+        because = _plain_reason(kind, found, progress, state)
     return JobView(
         kind=kind.name,
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
-        state=state_of(kind, found, progress),
+        state=state,
         worker=progress.placed,
-        because=progress.end_reason if progress.end else because,
+        because=because,
         reason=kind.summary(found).reason,
         obstructed_at=progress.obstructed_at,
         created=metadata.creation_timestamp or "",
@@ -60,6 +75,46 @@ def state_of(kind: Kind, found: Object, progress: Progress) -> str:
         return "Waiting"
     # Some kinds do not say when they started.
     return "Running" if progress.started_at or progress.active else "Placed"
+
+
+def _plain_reason(kind: Kind, found: Object, progress: Progress, state: str) -> str:
+    """Why it is in this state, where nothing else says so; empty where nobody would ask: it runs, or is complete."""
+    match state:
+        case "Waiting":
+            return "no worker assigned yet"
+        case "Suspended":
+            return _suspended_by(kind, found, progress)
+        case "Placed":
+            return "not started on the worker yet"
+        case "Running":
+            # Of other kinds it is not known what they count.
+            is_counted = kind.name == JOB.name
+            return "no pod is active" if is_counted and not progress.active else ""
+        case "Failed":
+            return "failed; no reason is given"
+        case "Deleting":
+            return _kept_by(found.metadata.finalizers or [])
+    return ""
+
+
+def _suspended_by(kind: Kind, found: Object, progress: Progress) -> str:
+    if not kind.is_suspended(found):
+        return f"suspended on worker {progress.placed}"
+    said = kind.set_suspended(True)
+    value = said.get("value")
+    field = str(said["path"]).strip("/").replace("/", ".")
+    text = f"{field} is {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+    queue = queue_of(found)
+    return f"{text}; queue {queue} has not admitted it" if queue and not progress.placed else text
+
+
+def _kept_by(finalizers: Sequence[str]) -> str:
+    """What a source that is being deleted waits for; none of it is ours (D10)."""
+    if not finalizers:
+        return "deletion requested"
+    listed, more = ", ".join(finalizers[:MOST_FINALIZERS]), len(finalizers) - MOST_FINALIZERS
+    many = "" if len(finalizers) == 1 else "s"
+    return f"deletion requested; waits for finalizer{many} {listed}{f' and {more} more' if more > 0 else ''}"
 
 
 def moments_of(kind: Kind, found: Object, *, was_held: bool = False) -> tuple[Moment, ...]:

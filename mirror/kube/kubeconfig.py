@@ -7,6 +7,8 @@ files sent elsewhere, or make us call a cloud's metadata service. Connecting is 
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,6 +70,8 @@ def check_kubeconfig(raw: bytes, allow: Mapping[str, bool]) -> Kubeconfig:
     document = read_yaml(raw, lambda path, problem: complaints.append((path, problem)))
     for path, problem in complaints:
         raise _yaml_refused(path, problem)
+    if isinstance(document, str) and _is_encoded(raw):
+        raise KubeconfigRefused("kubeconfig", "is base64, encoded twice", "encode it once, or use stringData")
     return read_document(document, Policy(allow))
 
 
@@ -103,6 +107,14 @@ def _named(root: Node, plural: str, name: str, *, asked_by: str) -> Node:
     if len(entries) > 1:
         raise KubeconfigRefused(entries[1].at("name"), "stands there twice", "remove one of both")
     return entries[0].child(plural.removesuffix("s"))
+
+
+def _is_encoded(raw: bytes) -> bool:
+    """Whether this is the base64 of what may be a kubeconfig."""
+    try:
+        return b"apiVersion" in base64.b64decode(b"".join(raw.split()), validate=True)
+    except binascii.Error:
+        return False
 
 
 def _yaml_refused(path: str, problem: str) -> KubeconfigRefused:

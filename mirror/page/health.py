@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from mirror.kinds.registry import JOB
 from mirror.model.views import UNKNOWN, JobView, WorkerView
 
 STATES = ("Waiting", "Suspended", "Placed", "Running", UNKNOWN, "Complete", "Failed", "Deleting")
@@ -16,24 +17,20 @@ LATE_SECONDS = 5.0
 WORKER_UNREACHABLE = "WorkerUnreachable"
 
 _ON_WORKER = ("Suspended", "Placed", "Running")
-_PLAIN = {
-    "Waiting": "no worker assigned yet",
-    "Suspended": "spec.suspend is true",
-    "Placed": "not started on the worker yet",
-    "Complete": "completed",
-    "Failed": "failed; no reason is given",
-    "Deleting": "deletion requested",
-}
 
 
 def judged(job: JobView, worker: WorkerView | None) -> JobView:
     """A Job as it is shown: Unknown on a lost worker, and never without a reason.
+
+    Where somebody would ask for the reason, the read model has given it, which commands show, too.
 
     Args:
         job: as the management cluster has it.
         worker: the one it is placed on, if that is registered.
     """
     is_lost = job.worker and not job.is_finished and (worker is None or worker.state == "Lost")
+    if is_lost and job.state == "Deleting":
+        return replace(job, because=f"{job.because}; {job.worker} unreachable", reason=job.reason or WORKER_UNREACHABLE)
     if is_lost:
         why = worker.because if worker is not None else "no Secret registers it"
         since = (worker.lost_since or worker.since) if worker is not None else ""
@@ -46,7 +43,8 @@ def judged(job: JobView, worker: WorkerView | None) -> JobView:
         )
     if job.because:
         return job
-    return replace(job, because=_running(job) if job.state == "Running" else _PLAIN.get(job.state, job.state.lower()))
+    # All that the read model leaves empty: what runs or is over as it should.
+    return replace(job, because=_running(job) if job.state == "Running" else job.state.lower())
 
 
 def outlined(job: JobView) -> JobView:
@@ -72,6 +70,6 @@ def is_stuck(job: JobView) -> bool:
 
 
 def _running(job: JobView) -> str:
-    if not job.active:
-        return "no pod is active"
+    if job.kind != JOB.name:  # of other kinds it is not always pods that are counted
+        return f"{job.active:,} active" if job.active else "running"
     return "1 pod is active" if job.active == 1 else f"{job.active:,} pods are active"

@@ -209,6 +209,25 @@ async def test_a_token_that_is_of_no_use_is_found(clusters: Clusters) -> None:
     assert (await clusters.check())["connection"][1].startswith("credentials rejected")
 
 
+@pytest.mark.parametrize(
+    ("label", "why"),
+    [(None, "has no label jobmirror.io/worker=true"), ("yes", "has label jobmirror.io/worker=yes instead of true")],
+)
+async def test_a_secret_that_registers_nothing_says_what_it_lacks(
+    clusters: Clusters, label: str | None, why: str
+) -> None:
+    """It is there, so that *not found* would send people looking elsewhere."""
+    await add.add(clusters.asked(no_check=True))
+    path = f"/api/v1/namespaces/{HOME}/secrets/east"
+    await clusters.management.api.merge(path, {"metadata": {"labels": {"jobmirror.io/worker": label}}})
+
+    async with check.clusters.home(clusters.where) as home:
+        with pytest.raises(ClusterError) as told:
+            await home.worker_secret("east")
+    fix = f"kubectl label secret east --namespace {HOME} --overwrite jobmirror.io/worker=true"
+    assert str(told.value) == f"Secret east is no worker: it {why}; {fix}"
+
+
 async def test_a_server_with_another_certificate_is_found(clusters: Clusters) -> None:
     """TLS is looked at first: nothing is sent to a stranger."""
     await add.add(clusters.asked(no_check=True))

@@ -172,5 +172,5 @@ async def test_the_command_fails_naming_the_worker(worker: Clusters, capsys: pyt
         f"  ✗ connection: https://127.0.0.1:{port}: connection refused",
         "      → nothing listens there: check that the API server runs, and its port in the kubeconfig",
         "  ! manager: has not reported this worker yet",
-        "      → check that the manager runs, and in this namespace; it connects to a new worker at once",
+        "      → check that the manager runs in this namespace and is ready; if not, its log and /readyz say why",
     ]

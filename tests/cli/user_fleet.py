@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import pytest
 import yaml
 
 from mirror.cli.embedded import logs_into, manager
@@ -188,7 +189,10 @@ def user_fleet(folder: Path, *definitions: dict[str, Any], kinds: tuple[KindEntr
         assert is_ready.wait(60)
         if failures:
             raise failures[0]
-        yield ready[0]
+        with pytest.MonkeyPatch.context() as patched:
+            # An earlier fleet may have had this one's port: whom it trusted is not remembered here.
+            patched.setenv("XDG_CONFIG_HOME", str(folder))
+            yield ready[0]
     finally:
         for loop, wanted in stop:
             loop.call_soon_threadsafe(wanted.set)

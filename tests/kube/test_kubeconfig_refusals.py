@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -190,6 +192,14 @@ def test_text_that_is_no_plain_yaml_is_refused(case: str) -> None:
     error = refusal(raw)
     assert error.field == field
     assert SECRET not in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.encodebytes])
+def test_what_was_encoded_twice_is_called_so(encode: Callable[[bytes], bytes]) -> None:
+    """A Secret's data is base64 already; `kubectl create secret` encodes what it is given, and so do many templates."""
+    text = b"apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: %s}}]\n" % SECRET.encode()
+    assert str(refusal(encode(text))) == "kubeconfig: is base64, encoded twice; encode it once, or use stringData"
+    assert refusal(encode(b"welcome, stranger")).problem == "is not a mapping"
 
 
 @given(st.binary(max_size=300) | st.text(alphabet="{}[]:-&*!<#%'\"\\ \nab1", max_size=80).map(str.encode))

@@ -39,16 +39,26 @@ def test_an_end_is_an_end(state: str) -> None:
 
 def test_a_deletion_stays_one_and_says_what_it_waits_for() -> None:
     """The mirror cannot be deleted before the worker is back."""
-    seen = judged(job("train", "Deleting", worker="east"), LOST)
-    assert (seen.state, seen.because) == ("Deleting", "east unreachable: connection refused")
+    seen = judged(job("train", "Deleting", worker="east", because="deletion requested"), LOST)
+    assert (seen.state, seen.because) == ("Deleting", "deletion requested; east unreachable")
+    assert seen.reason == "WorkerUnreachable"
 
 
-@pytest.mark.parametrize("state", [*STATES, "SomeKindsOwnEnd"])
-def test_there_is_always_a_reason(state: str) -> None:
-    """An empty field would be a question."""
-    up = WorkerView(name="east", state="Connected")
-    assert judged(job("train", state), up).because
-    assert judged(job("train", state, because="known"), up).because == "known"
+@pytest.mark.parametrize(
+    ("seen", "because"),
+    [
+        (job("train", active=1), "1 pod is active"),
+        (job("train", active=2000), "2,000 pods are active"),
+        (job("train", "Complete"), "complete"),
+        (job("train", "SomeKindsOwnEnd"), "somekindsownend"),
+        (job("train", kind="JobSet", active=2), "2 active"),
+        (job("train", kind="JobSet", active=0), "running"),
+        (job("train", "Suspended", because="spec.suspend is true"), "spec.suspend is true"),
+    ],
+)
+def test_there_is_always_a_reason(seen: JobView, because: str) -> None:
+    """An empty field would be a question; of what runs or is complete the read model gives none (``read_model``)."""
+    assert judged(seen, WorkerView(name="east", state="Connected")).because == because
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ PLACED = true(names.PLACED, message="east")
 @pytest.mark.parametrize(
     ("body", "worker", "state", "why"),
     [
-        (job(), "", "Waiting", ""),
+        (job(), "", "Waiting", "no worker assigned yet"),
         (job(waiting="no worker takes it"), "", "Waiting", "no worker takes it"),
         (job(PLACED, active=2, startTime="2026-03-01T12:00:02Z"), "east", "Running", ""),
-        (job(PLACED, true("Suspended"), suspend=True), "east", "Suspended", ""),
+        (job(PLACED, true("Suspended"), suspend=True), "east", "Suspended", "spec.suspend is true"),
         (job(PLACED, true("Complete", reason="CompletionsReached")), "east", "Complete", "CompletionsReached"),
         (job(PLACED, true("Failed", reason="MirrorLost")), "east", "Failed", "MirrorLost"),
     ],

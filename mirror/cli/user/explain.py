@@ -84,10 +84,11 @@ def story_of(kind: Kind, job: Object, events: list[Json], told: KnownJob | None,
 
 
 def merged(view: JobView, told: JobView | None) -> JobView:
-    """The state from the Job, with what the manager knows better: why, and how far behind it is."""
+    """The state from the Job, with what the manager knows better: why it is in it, and how far behind it is."""
     if told is None or told.uid != view.uid:
         return view
-    return msgspec.structs.replace(view, because=told.because or view.because, lag_seconds=told.lag_seconds)
+    because = told.because if told.state == view.state else ""
+    return msgspec.structs.replace(view, because=because or view.because, lag_seconds=told.lag_seconds)
 
 
 async def _events(cluster: Cluster, kind: Kind, job: Object) -> tuple[list[Json], str]:
@@ -128,8 +129,9 @@ async def _told(
 def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
     """The story as ``kubectl describe`` would have it; every line is cleaned."""
     view, error = story.job, last_error(story.timeline)
-    reason = view.because if view.is_finished else view.reason
-    message = "Waiting because" if not view.worker else "Message"
+    is_over = view.is_finished and view.state != "Deleting"
+    reason = view.because if is_over else view.reason
+    message = "Waiting because" if not view.worker and view.state != "Deleting" else "Message"
     done = "" if view.completions is None else f"{view.succeeded}/{view.completions}"
     lag = "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
     counted = ("Pods", f"{view.active} active, {view.succeeded} succeeded, {view.failed} failed")
@@ -144,7 +146,7 @@ def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
             ("State", view.state),
             ("Worker", view.worker or NONE),
             ("Reason", reason),
-            (message, "" if view.is_finished else view.because),
+            (message, "" if is_over else view.because),
             ("Created", _when(view.created, now)),
             ("Started", _when(view.started, now)),
             ("Finished", _when(view.finished, now)),

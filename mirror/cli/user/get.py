@@ -56,7 +56,7 @@ class Filters:
             (not self.labels or matches(self.labels, job.labels))
             and (not self.workers or view.worker in self.workers)
             and (not self.states or view.state.lower() in self.states)
-            and (not self.reasons or (view.reason or view.because).lower() in self.reasons)
+            and (not self.reasons or _reason(view).lower() in self.reasons)
         )
 
 
@@ -225,7 +225,12 @@ def sort(seen: list[JobView], by: str) -> None:
         case "state":
             seen.sort(key=lambda view: STATES.index(view.state) if view.state in STATES else len(STATES))
         case "reason":
-            seen.sort(key=lambda view: (not (view.reason or view.because), view.reason or view.because))
+            seen.sort(key=lambda view: (not _reason(view), _reason(view), view.because))
+
+
+def _reason(view: JobView) -> str:
+    """For machines; of what is over, the reason of its end. Texts for people are none."""
+    return view.reason or (view.because if " " not in view.because else "")
 
 
 def summary(seen: Sequence[JobView]) -> str:

@@ -186,8 +186,18 @@ class ManagementCluster:
         if found is None or found.labels.get(names.WORKER) != "true":
             if (declared := (await self.inventory()).entry(name).declared) is not None:
                 raise ClusterError(f"worker {name} is declared by {declared.by}: use kubectl annotate there instead")
+            if found is not None and names.KUBECONFIG_KEY in found.data_dict():
+                raise ClusterError(self._not_registered(found))
             raise ClusterError(f"worker {name} not found in namespace {self.namespace}; {await self._meant(name)}")
         return found
+
+    def _not_registered(self, secret: Object) -> str:
+        """What keeps a Secret that has a kubeconfig from being a worker."""
+        name, label = secret.metadata.name, f"{names.WORKER}=true"
+        has = secret.labels.get(names.WORKER)
+        why = f"has no label {label}" if has is None else f"has label {names.WORKER}={clean(has)} instead of true"
+        fix = f"kubectl label secret {name} --namespace {self.namespace} --overwrite {label}"
+        return f"Secret {name} is no worker: it {why}; {fix}"
 
     async def _meant(self, name: str) -> str:
         """What may help with the name of a worker that there is not."""

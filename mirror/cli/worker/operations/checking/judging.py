@@ -168,7 +168,7 @@ def judge_optional(what: str, allowed: Mapping[Permission, bool]) -> Finding:
 def judge_entry(worker: str, entry: Entry) -> Finding:
     """What the manager itself says."""
     if not entry.state:
-        fix = "check that the manager runs, and in this namespace; it connects to a new worker at once"
+        fix = "check that the manager runs in this namespace and is ready; if not, its log and /readyz say why"
         return warn("manager", "has not reported this worker yet", fix)
     if entry.state == State.LOST.value:
         fix = "see failed checks above; the manager retries automatically"

@@ -1,0 +1,118 @@
+"""What people see of a source: a reason wherever they would ask for one (``mirror.kinds.read_model``)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import msgspec
+import pytest
+from kinds.declared.declared_objects import built_in_kind, job_set, source_of
+
+from mirror.kinds.read_model import view_of
+from mirror.kinds.registry import JOB
+from mirror.kube.objects import Object, decode_object
+from mirror.model import names
+
+TRAIN: dict[str, Any] = {
+    "metadata": {"name": "train", "namespace": "team", "uid": "u-1", "creationTimestamp": "2026-03-01T11:58:00Z"},
+    "spec": {"managedBy": names.DEFAULT_MANAGED_BY},
+    "status": {},
+}
+
+
+def true(kind: str, message: str = "", reason: str = "") -> dict[str, str]:
+    at = "2026-03-01T11:59:00Z"
+    return {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": at}
+
+
+PLACED = true(names.PLACED, "east")
+GOES: dict[str, Any] = {"deletionTimestamp": "2026-03-01T11:59:30Z"}
+SUSPENDED: dict[str, Any] = {"suspend": True}
+MISSING = {names.WAITING_BECAUSE: "worker east: ConfigMap settings not found"}
+
+
+def job(*conditions: dict[str, str], spec: dict[str, Any] | None = None, **parts: Any) -> Object:
+    body = copy.deepcopy(TRAIN)
+    body["metadata"] |= parts.pop("metadata", {})
+    body["spec"] |= spec or {}
+    body["status"] = {"conditions": list(conditions), **parts}
+    return decode_object(msgspec.json.encode(body))
+
+
+HELD_THERE = true("Suspended", reason="JobSuspended"), true(names.MIRRORED, "m-1")
+STARTED = {"startTime": "2026-03-01T11:59:10Z"}
+REASONS = {
+    "nothing happened yet": (job(), "Waiting", "no worker assigned yet"),
+    "its user suspended it": (job(spec=SUSPENDED), "Suspended", "spec.suspend is true"),
+    "its user suspended it on its way": (job(PLACED, spec=SUSPENDED), "Suspended", "spec.suspend is true"),
+    "a queue here has not admitted it": (
+        job(spec=SUSPENDED, metadata={"labels": {names.QUEUE_NAME: "team-a"}}),
+        "Suspended",
+        "spec.suspend is true; queue team-a has not admitted it",
+    ),
+    "it is suspended there alone": (job(PLACED, *HELD_THERE), "Suspended", "suspended on worker east"),
+    "it has not started": (job(PLACED), "Placed", "not started on the worker yet"),
+    "it runs": (job(PLACED, **STARTED, active=2), "Running", ""),
+    "it has started and has no pod": (job(PLACED, **STARTED), "Running", "no pod is active"),
+    "it is done": (job(PLACED, true("Complete", reason="CompletionsReached")), "Complete", "CompletionsReached"),
+    "it has failed, and nobody says why": (job(true("Failed")), "Failed", "failed; no reason is given"),
+    "it is being deleted": (job(metadata=GOES), "Deleting", "deletion requested"),
+    "a finalizer keeps it": (
+        job(PLACED, metadata=GOES | {"finalizers": ["example.com/keep"]}),
+        "Deleting",
+        "deletion requested; waits for finalizer example.com/keep",
+    ),
+    "several do": (
+        job(metadata=GOES | {"finalizers": ["a.io/x", "foregroundDeletion"]}),
+        "Deleting",
+        "deletion requested; waits for finalizers a.io/x, foregroundDeletion",
+    ),
+    "it had trouble and is being deleted": (
+        job(PLACED, metadata=GOES | {"annotations": MISSING}),
+        "Deleting",
+        "deletion requested",
+    ),
+    "it is over and is being deleted": (
+        job(true("Failed", reason="DeadlineExceeded"), metadata=GOES | {"finalizers": ["a.io/x"]}),
+        "Deleting",
+        "deletion requested; waits for finalizer a.io/x",
+    ),
+    "its annotation says it": (job(PLACED, metadata={"annotations": MISSING}), "Placed", *MISSING.values()),
+}
+
+
+@pytest.mark.parametrize(("found", "state", "because"), REASONS.values(), ids=REASONS)
+def test_there_is_a_reason_where_somebody_would_ask(found: Object, state: str, because: str) -> None:
+    """The page, access and commands show this text; only what runs or is complete needs none."""
+    seen = view_of(JOB, found)
+    assert (seen.state, seen.because) == (state, because)
+
+
+def test_who_knows_of_nothing_in_the_way_leaves_the_plain_reason() -> None:
+    """The manager gives an empty text where it has none."""
+    assert view_of(JOB, job(spec=SUSPENDED), because="").because == "spec.suspend is true"
+    assert view_of(JOB, job(), because="east: cordoned").because == "east: cordoned"
+
+
+SUSPENDED_KINDS = {
+    "JobSet": ({"suspend": True}, "spec.suspend is true"),
+    "PyTorchJob": ({"runPolicy": {"suspend": True}}, "spec.runPolicy.suspend is true"),
+    "PipelineRun": ({"status": "PipelineRunPending"}, "spec.status is PipelineRunPending"),
+}
+
+
+@pytest.mark.parametrize(("kind", "suspended"), SUSPENDED_KINDS.items(), ids=SUSPENDED_KINDS)
+def test_the_field_that_suspends_is_the_kinds_own(kind: str, suspended: tuple[dict[str, Any], str]) -> None:
+    """Kinds keep it in different places."""
+    spec, because = suspended
+    seen = view_of(built_in_kind(kind), source_of(built_in_kind(kind), job_set(**spec)))
+    assert (seen.state, seen.because) == ("Suspended", because)
+
+
+def test_of_another_kind_no_pods_are_missed() -> None:
+    """Some count nothing, so that none proves nothing."""
+    kind = built_in_kind("JobSet")
+    placed = {"type": names.PLACED, "status": "True", "message": "east"}
+    seen = view_of(kind, source_of(kind, job_set(), {"conditions": [placed], "startTime": "2026-01-01T00:00:00Z"}))
+    assert (seen.state, seen.because) == ("Running", "")
