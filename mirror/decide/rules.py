@@ -77,8 +77,9 @@ def leave_what_others_write(seen: Snapshot) -> Plan | None:
     write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_CONFLICT, why))
     is_reported = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
     events = () if is_reported else (EmitEvent(Reason.STATUS_CONFLICT, f"{why}; it is left alone"),)
-    # A record that was erased where users can write it looks the same.
-    is_certain = source.kind.can_vanish and not (runs_here and source.kind.records_by_annotation)
+    # A record that was erased where users can write it looks the same, and so does a status from before it named us.
+    may_be_older = source.kind.records_by_annotation or source.found.metadata.generation > 1
+    is_certain = source.kind.can_vanish and not (runs_here and may_be_older)
     stop = (StopKind(is_new=not runs_here),) if is_certain else ()
     return Plan(why, (*stop, *write, *events), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
 
