@@ -21,7 +21,7 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
 from mirror.kube.discovery import Sender, is_served
-from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
+from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, refusal_of
 from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.permits import WritePermit
@@ -176,8 +176,8 @@ class Manager:
             return informers.is_synced and not why, why or f"{len(self.mirroring.sources)} sources"
 
         def workers() -> tuple[bool, str]:
-            if why := self.registry.secrets_refused_because:
-                return False, f"Secrets in namespace {self.settings.namespace} (setting namespace) not listed: {why}"
+            if why := self.registry.refused_because:
+                return False, why
             up = sum(worker.is_reachable for worker in self.registry.workers.values())
             # Who takes over looks at workers anew, and goes on serving meanwhile.
             self.has_settled = self.has_settled or self.registry.have_settled()
@@ -338,7 +338,7 @@ async def _management_uid(management: Client, log: Log) -> str:
     except (Unauthorized, Forbidden) as error:
         lacks = "missing permission to read namespace kube-system"
         what = lacks if isinstance(error, Forbidden) else "it rejects our credentials"
-        raise CannotStart(f"management cluster at {management.server}: {what}: {error}") from error
+        raise CannotStart(f"management cluster at {management.server}: {what}: {refusal_of(error)}") from error
     except KubeError as error:
         raise CannotStart(f"management cluster at {management.server}: {error}") from error
     raise AssertionError("the loop above returns or raises")

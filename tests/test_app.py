@@ -22,6 +22,7 @@ from mirror.jobcontroller.process import JobControllerComponent, JobControllerSe
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.errors import PageNotFound
 from mirror.kube.requests import Request
+from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
@@ -265,11 +266,35 @@ async def test_a_manager_that_may_not_list_jobs_is_not_ready(log_lines: list[dic
     async with asyncio.TaskGroup() as scope:
         scope.create_task(manager.run(stop), name="manager")
         await asyncio.sleep(60)
-        assert readiness["sources"]() == (False, "jobs.batch not watched: 403 Forbidden: you may not")
+        way_out = "the permissions to grant are in config/rbac"
+        assert readiness["sources"]() == (False, f"jobs.batch not watched: 403 Forbidden: you may not; {way_out}")
         assert [line["event"] for line in log_lines].count("not watched") == 1
         wire.restore()
         await asyncio.sleep(120)
         assert readiness["sources"]() == (True, "0 sources")
+        stop.set()
+
+
+@pytest.mark.parametrize(("verb", "done"), [("get", "read"), ("patch", "written"), ("create", "written")])
+async def test_a_manager_that_may_not_keep_its_record_is_not_ready(
+    verb: str, done: str, log_lines: list[dict[str, object]]
+) -> None:
+    """No worker connects, or none for the first time: it names the ConfigMap, once in the log, and recovers."""
+    wire = wire_to("management")
+    wire.arrange(verb, "configmaps", forbidden(), times=999)
+    wire.server.put("secrets", {"metadata": {"name": "east", "namespace": HOME, "labels": {names.WORKER: "true"}}})
+    manager, stop = await manager_on(wire), asyncio.Event()
+    _, readiness = manager.checks()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(manager.run(stop), name="manager")
+        await asyncio.sleep(60)
+        what = f"ConfigMap {HOME}/jobmirror-workers of the management cluster not {done}"
+        why = f"{what}: 403 Forbidden: you may not; the permissions to grant are in config/rbac"
+        assert readiness["workers"]() == (False, why)
+        assert [line["because"] for line in log_lines if line["event"] == f"workers not {done}"] == [why]
+        wire.restore()
+        await asyncio.sleep(60)
+        assert readiness["workers"]() == (True, "0/1 workers ready")
         stop.set()
 
 

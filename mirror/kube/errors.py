@@ -178,3 +178,11 @@ class TooManyRequests(ApiError):
 
 class ServerFailure(ApiError):
     """5xx: the server could not carry it out, or could not say that it did."""
+
+
+def refusal_of(error: KubeError) -> str:
+    """Why a server will go on rejecting what we ask for, and the way out; empty for what ends by itself."""
+    if not isinstance(error, ApiError) or isinstance(error, Conflict | TooManyRequests | ServerFailure):
+        return ""
+    is_missing = isinstance(error, Forbidden) and not (error.is_of_proxy or error.is_of_terminating_namespace)
+    return describe(error) + ("; the permissions to grant are in config/rbac" if is_missing else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
-from mirror.kube.errors import ApiError, KubeError, ServerFailure, TooManyRequests, describe
+from mirror.kube.errors import KubeError, refusal_of
 from mirror.runtime.informer import Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
@@ -20,8 +20,7 @@ class WatchRefusals:
 
     def on_trouble(self, what: str, error: KubeError) -> None:
         """A list or watch of it has failed. An outage is no refusal: it shows elsewhere, and ends by itself."""
-        is_refusal = isinstance(error, ApiError) and not isinstance(error, ServerFailure | TooManyRequests)
-        because = describe(error) if is_refusal else ""
+        because = refusal_of(error)
         if because and because != self._because.get(what):
             self._because[what] = because
             self._log.warning("not watched", what=what, because=because)

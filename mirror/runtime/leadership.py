@@ -31,6 +31,7 @@ from mirror.kube.errors import (
     ServerFailure,
     Unauthorized,
     describe,
+    refusal_of,
 )
 from mirror.kube.permits import WritePermit
 from mirror.kube.resources import LEASES
@@ -143,7 +144,7 @@ class Leadership:
         if isinstance(error, NotFound | NotServed) and error.about_kind == "namespaces":
             what = f"namespace {settings.namespace} not found on this cluster (setting namespace)"
         elif isinstance(error, Forbidden | Unauthorized | NotServed | Invalid):
-            what = describe(error)
+            what = refusal_of(error)
         if not what:
             return  # a conflict, or an outage, which others report
         obstacle = f"Lease {settings.namespace}/{settings.name} cannot be taken: {what}"

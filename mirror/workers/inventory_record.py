@@ -6,13 +6,14 @@ Used by ``registry``. What an inventory is, and what follows from it, is ``inven
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import tenacity
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Conflict, KubeError, NotFound
+from mirror.kube.errors import Conflict, KubeError, NotFound, refusal_of
 from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS
 from mirror.model import names
@@ -37,6 +38,8 @@ class InventoryRecord:
         self._version = ""
         self._changed = asyncio.Event()
         self._writing = asyncio.Lock()
+        self.refused_because = ""
+        """Why it cannot be read or written, where waiting does not help; empty when it can."""
 
     def change(self, inventory: WorkerInventory) -> None:
         """This is known from now on; it is written soon."""
@@ -53,7 +56,12 @@ class InventoryRecord:
 
     async def read(self) -> None:
         """Know what is written, and nothing else; tries until it can be read."""
-        self.known = self._written = await self._retrying("workers not read")(self._read)
+
+        async def read() -> WorkerInventory:
+            with self._noting("read"):
+                return await self._read()
+
+        self.known = self._written = await self._retrying("workers not read")(read)
 
     async def keep(self, *, is_leading: Callable[[], bool]) -> None:
         """Write whatever changes, until cancelled."""
@@ -67,11 +75,29 @@ class InventoryRecord:
             self._changed.clear()
             await self._retrying("workers not written")(write_if_leading)
 
+    @contextmanager
+    def _noting(self, done: str) -> Iterator[None]:
+        """Say in errors what they are about, and keep why it is refused until it works."""
+        what = f"ConfigMap {self._namespace}/{names.WORKERS_CONFIGMAP} of the management cluster not {done}"
+        try:
+            yield
+        except KubeError as error:
+            refused = refusal_of(error)
+            self.refused_because = f"{what}: {refused}" if refused else ""
+            error.add_note(what)
+            raise
+        self.refused_because = ""
+
     def _retrying(self, failure: str) -> tenacity.AsyncRetrying:
-        """Logs a failure of the cluster, or of the way to it, and tries again, without an end."""
+        """Logs a failure of the cluster, or of the way to it, once, and tries again, without an end."""
+        logged: set[str] = set()
 
         def report(state: tenacity.RetryCallState) -> None:
-            self._log.warning(failure, error=state.outcome.exception() if state.outcome else None)
+            error = state.outcome.exception() if state.outcome else None
+            because = self.refused_because or str(error)
+            if because not in logged:
+                logged.add(because)
+                self._log.warning(failure, because=because)
 
         return tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception_type(KubeError),
@@ -86,14 +112,18 @@ class InventoryRecord:
             KubeError: it could not be written.
         """
         async with self._writing:
-            try:
-                await self._write_changes()
-            except Conflict:
-                # Somebody edited it, or a leader of before was late (D28): what we know holds, the rest stays.
-                ours = self._written.entries.keys() | self.known.entries.keys()
-                found = (await self._read()).entries
-                self._written = WorkerInventory({name: entry for name, entry in found.items() if name in ours})
-                await self._write_changes()
+            with self._noting("written"):
+                await self._write()
+
+    async def _write(self) -> None:
+        try:
+            await self._write_changes()
+        except Conflict:
+            # Somebody edited it, or a leader of before was late (D28): what we know holds, the rest stays.
+            ours = self._written.entries.keys() | self.known.entries.keys()
+            found = (await self._read()).entries
+            self._written = WorkerInventory({name: entry for name, entry in found.items() if name in ours})
+            await self._write_changes()
 
     async def _read(self) -> WorkerInventory:
         wanted = requests.get(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self._namespace)

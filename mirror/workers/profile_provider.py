@@ -15,15 +15,7 @@ import msgspec
 from mirror.kube import requests
 from mirror.kube.amounts import MOST_SMALL_BYTES
 from mirror.kube.client import Client
-from mirror.kube.errors import (
-    ApiError,
-    Forbidden,
-    KubeError,
-    NotFound,
-    NotServed,
-    PageNotFound,
-    describe,
-)
+from mirror.kube.errors import Forbidden, KubeError, NotFound, NotServed, PageNotFound, describe, refusal_of
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import SECRETS
@@ -188,7 +180,7 @@ class ProfileProvider:
         if isinstance(error, _NOT_SERVED):
             self._gone.set()
             return
-        because = describe(error) if isinstance(error, ApiError) and error.code < 500 else ""
+        because = refusal_of(error)
         if because and because != self._refused.get(namespace):
             self._refused[namespace] = because
             self._log.warning("workers not listed", source=self.title, namespace=namespace, because=because)

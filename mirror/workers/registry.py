@@ -69,9 +69,10 @@ class Registry:
         self._others = other_providers(management, settings, report=self._on_declared, log=environment.log)
 
     @property
-    def secrets_refused_because(self) -> str:
-        """Why the Secrets that register workers cannot be listed, where it is not an outage."""
-        return self._own.refused_because
+    def refused_because(self) -> str:
+        """What we may not do with the Secrets that register workers, or with the record; empty for an outage."""
+        where = f"Secrets in namespace {self._settings.namespace} (setting namespace)"
+        return f"{where} not listed: {why}" if (why := self._own.refused_because) else self._record.refused_because
 
     @property
     def others_refused_because(self) -> str:

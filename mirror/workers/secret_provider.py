@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from mirror.kube.client import Client
-from mirror.kube.errors import ApiError, KubeError, describe
+from mirror.kube.errors import KubeError, refusal_of
 from mirror.kube.objects import Object
 from mirror.kube.resources import SECRETS
 from mirror.runtime.informer import EVERYTHING, Change, Filter, Informer, InformerHooks, Scope
@@ -100,7 +100,7 @@ class SecretProvider:
             self._report(key, self._declared_by(new) if new is not None else None)
 
     def _on_trouble(self, namespace: str, error: KubeError) -> None:
-        because = describe(error) if isinstance(error, ApiError) and error.code < 500 else ""
+        because = refusal_of(error)
         if because and because != self._refused.get(namespace):
             self._refused[namespace] = because
             self._log.warning("workers not listed", source=self.title, namespace=namespace, because=because)
