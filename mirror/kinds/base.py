@@ -135,6 +135,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     succeeded: int = 0
     failed: int = 0
     completions: int | None = None
+    why_no_pods: str = ""
+    """What of its spec keeps it from running any, though it is not suspended."""
 
 
 class Kind(MovableKind, Protocol):

@@ -85,11 +85,11 @@ def _plain_reason(kind: Kind, found: Object, progress: Progress, state: str) -> 
         case "Suspended":
             return _suspended_by(kind, found, progress)
         case "Placed":
-            return "not started on the worker yet"
+            return progress.why_no_pods or "not started on the worker yet"
         case "Running":
             # Of other kinds it is not known what they count.
             is_counted = kind.name == JOB.name
-            return "no pod is active" if is_counted and not progress.active else ""
+            return (progress.why_no_pods or "no pod is active") if is_counted and not progress.active else ""
         case "Failed":
             return "failed; no reason is given"
         case "Deleting":

@@ -142,8 +142,13 @@ def test_times_that_are_none_last_for_nobody_knows_how_long() -> None:
 
 def test_a_job_that_no_manager_touches_says_so() -> None:
     """Without a manager nobody else would: kubectl shows nothing at all."""
-    lonely = "no manager acts on it: is one running, with managedBy jobmirror.io/controller?"
-    assert view_of(JOB, job(), NOW).because == lonely
+    lonely = (
+        "no manager acts on it: is one running, with managedBy jobmirror.io/controller, "
+        "and watching namespace team-a (setting namespaces)?"
+    )
+    held = job(spec={"suspend": True}, metadata=HELD)  # by the webhook, which a manager serves that does not lead, too
+    for one in (job(), held):
+        assert view_of(JOB, one, NOW).because == lonely
     young = job(metadata={"creationTimestamp": "2026-03-01T11:59:30Z"})
     waits = job(metadata={"annotations": {"jobmirror.io/waiting-because": "east: at capacity"}})
     for other in (young, waits, job(conditions=PLACED), job(spec={"suspend": True})):

@@ -55,6 +55,13 @@ REASONS = {
     "it has not started": (job(PLACED), "Placed", "not started on the worker yet"),
     "it runs": (job(PLACED, **STARTED, active=2), "Running", ""),
     "it has started and has no pod": (job(PLACED, **STARTED), "Running", "no pod is active"),
+    "it is to run no pods": (job(PLACED, spec={"parallelism": 0}), "Placed", "spec.parallelism is 0"),
+    "it is to run no further pods": (
+        job(PLACED, **STARTED, spec={"parallelism": 0}),
+        "Running",
+        "spec.parallelism is 0",
+    ),
+    "it runs those that it had": (job(PLACED, **STARTED, active=1, spec={"parallelism": 0}), "Running", ""),
     "it is done": (job(PLACED, true("Complete", reason="CompletionsReached")), "Complete", "CompletionsReached"),
     "it has failed, and nobody says why": (job(true("Failed")), "Failed", "failed; no reason is given"),
     "it is being deleted": (job(metadata=GOES), "Deleting", "deletion requested"),

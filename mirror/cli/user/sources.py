@@ -18,7 +18,9 @@ from mirror.model.views import JobView
 UNTOUCHED_SECONDS = 60.0
 """A manager that runs has placed a Job by then, or said why not."""
 LONGEST_SHOWN = 100
-_MARKS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID, names.HELD)
+_OF_LEADERS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
+_MARKS = (*_OF_LEADERS, names.HELD)
+"""The last is the webhook's, which a manager serves that does not lead, or cannot."""
 
 
 def is_source(kind: Kind, job: Object) -> bool:
@@ -40,14 +42,17 @@ def view_of(kind: Kind, job: Object, now: datetime | None = None) -> JobView:
         return read_model.view_of(kind, job, because=because)
     view = read_model.view_of(kind, job)
     if is_untouched(view, job, now or datetime.now(UTC)):
-        because = f"no manager acts on it: is one running, with managedBy {kind.managed_by(job)}?"
+        where = f"and watching namespace {job.metadata.namespace} (setting namespaces)"
+        because = f"no manager acts on it: is one running, with managedBy {kind.managed_by(job)}, {where}?"
         return read_model.view_of(kind, job, because=because)
     return view
 
 
 def is_untouched(view: JobView, job: Object, now: datetime) -> bool:
     """Whether a manager should have placed a Job by now, or said why not."""
-    if view.state != "Waiting" or view.reason or any(mark in job.annotations for mark in _MARKS) or not view.created:
+    if view.state != "Waiting" or view.reason or not view.created:
+        return False
+    if any(mark in job.annotations for mark in _OF_LEADERS):
         return False
     return (now - datetime.fromisoformat(view.created)).total_seconds() > UNTOUCHED_SECONDS
 

@@ -157,6 +157,7 @@ def progress(found: Object) -> Progress:
         succeeded=status.succeeded or 0,
         failed=status.failed or 0,
         completions=spec.completions,
+        why_no_pods="spec.parallelism is 0" if spec.parallelism == 0 else "",
     )
 
 
