@@ -32,6 +32,8 @@ class Sight:
     so: Callable[[Json | None], object]
     texts: tuple[str, ...] = ()
     """What events, ``mirror get`` and ``mirror explain`` have to say, where no section shows it: a reason first."""
+    passes: bool = False
+    """It becomes another trouble by itself: it is looked at without waiting for a turn."""
 
 
 Story = Callable[["Play"], AsyncGenerator[Sight, None]]

@@ -17,7 +17,7 @@ async def worker_away(play: Play) -> AsyncGenerator[Sight, None]:
     await play.scene.source_until(JOB, placed_on)
     await play.scene.mirror_until("north", JOB, bool)
     proxy.refuse()
-    yield Sight("The Job's worker does not answer", says("WorkerUnreachable"))
+    yield Sight("The Job's worker does not answer", says("WorkerUnreachable"), passes=True)
     yield Sight("The Job's worker is lost", says("WorkerLost"))
     await proxy.resume()
     yield over()
