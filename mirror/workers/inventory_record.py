@@ -50,6 +50,11 @@ class InventoryRecord:
         """Whether what is known of a worker is what is written."""
         return self.known.entries.get(worker) == self._written.entries.get(worker)
 
+    def has_written(self, worker: str, uid: str, prefix: str) -> bool:
+        """Whether it is written who a worker is and where its mirrors live."""
+        entry = self._written.entry(worker)
+        return (entry.uid, entry.namespace_prefix) == (uid, prefix)
+
     def write_soon(self) -> None:
         """What is known may not be written yet."""
         self._changed.set()

@@ -312,10 +312,10 @@ class Registry:
         """Write down who a worker is and where its mirrors live, before anything is done there."""
         entry = self._record.known.entry(worker.name)
         changed = msgspec.structs.replace(entry, uid=uid, namespace_prefix=prefix, version=worker.version)
-        if entry == changed:
-            return
-        self._record.change(self._record.known.with_entry(worker.name, changed))
-        if (entry.uid, entry.namespace_prefix) != (uid, prefix) and self._is_leading:
+        if entry != changed:
+            self._record.change(self._record.known.with_entry(worker.name, changed))
+        # An earlier attempt may have failed: what counts is what is written.
+        if self._is_leading and not self._record.has_written(worker.name, uid, prefix):
             await self._record.write()
 
     def prefix_in_use(self, worker: Worker) -> str:

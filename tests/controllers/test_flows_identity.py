@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
 from doubles.admission import mutate_jobs
 from doubles.jobs import job
-from doubles.refusals import Refused
+from doubles.refusals import Refused, forbidden
 from doubles.world import HOME, WAITING, RunningManager, World, manager_of, two_workers
 
 from mirror.model import names
@@ -286,6 +287,25 @@ async def test_a_worker_that_was_renamed_while_no_manager_ran_is_taken() -> None
         await manager.settle(5)
         assert world.placed() == "north"
         assert list(world.record()) == ["north"]
+
+
+@pytest.mark.parametrize("refusal", [forbidden(), Refused(503, "ServiceUnavailable")], ids=["forbidden", "outage"])
+@pytest.mark.parametrize("verb", ["patch", "create"])
+async def test_nothing_is_done_on_a_worker_that_is_not_recorded(verb: str, refusal: Refused) -> None:
+    """D19: who it is is written first, however often that fails; a restart would know nothing of what is there."""
+    world = World()
+    world.add_worker("east")
+    world.management.arrange(verb, "configmaps", refusal, times=100_000)
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(60)
+        assert (world.placed(), world.mirror("east")) == (None, None)
+        because = manager.registry.workers["east"].connection.because
+        assert because.startswith(f"ConfigMap {HOME}/jobmirror-workers of the management cluster not written: ")
+        world.management.restore()
+        await manager.settle(30)
+        assert world.placed() == "east"
+        assert json.loads(world.record()["east"])["uid"] == world.workers["east"].server.uid
 
 
 async def test_a_cluster_is_not_taken_under_another_name_while_jobs_are_on_the_old_one() -> None:
