@@ -146,7 +146,7 @@ async def impossible_indexes_that_ended(stage: Stage) -> None:
         await stage.create_pod(_intruder(stage, made, "far", "9"), {"phase": "Failed"})
 
 
-@scenario("T4, Q16; indexed job repeated completed index")
+@scenario("T4, Q16; indexed job repeated completed index, in the same sync", is_for_kills=False)
 async def an_index_that_succeeds_twice(stage: Stage) -> None:
     """It counts once."""
     made = await stage.create(indexed_job(2, 1))

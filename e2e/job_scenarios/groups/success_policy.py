@@ -68,7 +68,7 @@ async def a_count_of_zero(stage: Stage) -> None:
     await stage.until(has("Complete"))
 
 
-@scenario("Z3; job with successPolicy and backoffLimitPerIndex")
+@scenario("Z3; successPolicy and backoffLimitPerIndex in the same sync", is_for_kills=False)
 async def failed_indexes_beat_the_policy(stage: Stage) -> None:
     """The last index fails as the rule's index succeeds: Failed."""
     await stage.create(_job(2, {"succeededIndexes": "0"}, backoffLimitPerIndex=0))
