@@ -17,7 +17,18 @@ from pathlib import Path
 
 STEPS, RUNS = 100, 20
 """Of one history, and histories of one seed."""
-MACHINES = ("everybody", "jobs", "interference", "kinds", "queues", "moves", "fence", "recreate")
+MACHINES = (
+    "everybody",
+    "jobs",
+    "interference",
+    "kinds",
+    "queues",
+    "moves",
+    "fence",
+    "recreate",
+    "declared",
+    "annotated",
+)
 
 
 def main() -> int:
@@ -55,6 +66,7 @@ def play(number: int, *, machines: Sequence[str] = MACHINES, shrinks: bool = Fal
     import traceback
 
     from flow_machine import Everybody
+    from flow_machine_declared import Annotated, Declared
     from flow_machine_fence import Fencing
     from flow_machine_interference import Interference
     from flow_machine_jobs import Jobs
@@ -69,7 +81,7 @@ def play(number: int, *, machines: Sequence[str] = MACHINES, shrinks: bool = Fal
     from mirror.telemetry.logs import set_up_logging
 
     set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
-    played = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver)
+    played = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver, Declared, Annotated)
     machine = dict(zip(MACHINES, played, strict=True))[machine_of(number, machines)]
     wanted = settings(
         max_examples=RUNS,

@@ -271,6 +271,48 @@ FAULTS = (
         "followed.releases(d)]\n",
         "queues",
     ),
+    PlantedFault(
+        "a record that users change is believed",
+        "decide/trusting.py",
+        "    if trust is None or source.placed == (trust.known or None):\n",
+        "    if True:\n",
+        "annotated",
+    ),
+    PlantedFault(
+        "a kind that is run here is placed",
+        "controllers/stopped_kinds.py",
+        'return self._until.get(kind.name, float("-inf")) > self._clock.monotonic()',
+        "return False",
+        "declared",
+    ),
+    PlantedFault(
+        "a mirror of one that is handed over stays",
+        "controllers/handed_over.py",
+        "        return is_known\n",
+        "        return False\n",
+        "declared",
+    ),
+    PlantedFault(
+        "a time to live goes along",
+        "kinds/declared/form.py",
+        ", *_paths(tuple(filter(None, (entry.time_to_live,)))))",
+        ")",
+        "declared",
+    ),
+    PlantedFault(
+        "a time to live is over at once",
+        "decide/rules.py",
+        "        seconds - source.kind.seconds_since_end(source.stored.status, seen.now),\n",
+        "        0.0,\n",
+        "declared",
+    ),
+    PlantedFault(
+        "a deletion is believed while the kind goes",
+        "controllers/vanishing.py",
+        "                if not is_served:\n",
+        "                if False:\n",
+        "declared",
+    ),
 )
 
 

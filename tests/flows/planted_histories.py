@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from flow_machine_base import Machine
+from flow_machine_declared import Annotated, Declared
 from flow_machine_fence import Fencing
 from flow_machine_interference import Interference
 from flow_machine_moves import Moving
@@ -28,6 +29,8 @@ def play(name: str) -> None:
     machine: Machine
     if name in QUEUE_HISTORIES:
         queues = machine = Queues()
+    elif name in OF_KINDS:
+        declared = machine = Annotated() if name in OF_ANNOTATED_KINDS else Declared()
     elif name in OF_FENCES:
         fencing = machine = Fencing()
     elif name in OF_STARTING_OVER:
@@ -39,6 +42,8 @@ def play(name: str) -> None:
     try:
         if name in QUEUE_HISTORIES:
             QUEUE_HISTORIES[name](queues)
+        elif name in OF_KINDS:
+            OF_KINDS[name](declared)
         elif name in OF_FENCES:
             OF_FENCES[name](fencing)
         elif name in OF_STARTING_OVER:
@@ -157,6 +162,44 @@ QUEUE_HISTORIES: Mapping[str, Callable[[Queues], None]] = {
     "a queue's reset is another controller's write": _reset,
     "a queue's notes go along": _admission,
     "a partial admission is put back": _partial,
+}
+
+
+def _drill_that_has_begun(machine: Declared) -> None:
+    """And that stays as it is: it counts no more."""
+    machine.time_passes(seconds=70.0)  # until the kind is followed everywhere
+    machine.a_user_creates_a_drill(name="a", is_paused=False, wait=1.0)
+    machine.a_user_pauses_or_resumes_a_drill(name="a", is_paused=True, wait=3.0)
+
+
+def _tampered(machine: Declared) -> None:
+    _drill_that_has_begun(machine)
+    for worker in ("east", "west"):
+        machine.a_user_tampers_with_a_record(name="a", text=worker, wait=3.0)
+
+
+def _undefined(machine: Declared) -> None:
+    _drill_that_has_begun(machine)
+    machine.a_definition_goes_and_comes_back(cluster="management", seconds=100.0, wait=12.0)
+
+
+def _run_here(how: str) -> Callable[[Declared], None]:
+    return lambda machine: machine.a_kind_is_run_here_on_a_quiet_day(worker="east", how=how, wait=3.0)
+
+
+def _mortal(machine: Declared) -> None:
+    machine.a_user_creates_a_drill_with_a_time_to_live(name="a", seconds=60, wait=12.0)
+    machine.time_passes(seconds=70.0)
+
+
+OF_ANNOTATED_KINDS = frozenset(("a record that users change is believed",))
+OF_KINDS: Mapping[str, Callable[[Declared], None]] = {
+    "a record that users change is believed": _tampered,
+    "a kind that is run here is placed": _run_here("run here"),
+    "a mirror of one that is handed over stays": _run_here("handed over"),
+    "a time to live goes along": _mortal,
+    "a time to live is over at once": _mortal,
+    "a deletion is believed while the kind goes": _undefined,
 }
 
 

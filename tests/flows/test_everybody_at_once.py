@@ -9,6 +9,7 @@ import pytest
 from doubles.examples import examples
 from flow_machine import Everybody
 from flow_machine_base import Machine
+from flow_machine_declared import Annotated, Declared
 from flow_machine_fence import Fencing
 from flow_machine_interference import Interference
 from flow_machine_jobs import Jobs
@@ -34,8 +35,8 @@ def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: typ
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("machine", [Fencing, StartingOver])
-def test_the_same_with_leases_and_with_mirrors_that_vanish(machine: type[Machine]) -> None:
+@pytest.mark.parametrize("machine", [Fencing, StartingOver, Declared, Annotated])
+def test_the_same_with_leases_lost_mirrors_and_declared_kinds(machine: type[Machine]) -> None:
     """A short one of each here: what they share is played above, and the rest by ``marathon``."""
     play(machine, 0, runs=2)
 
