@@ -12,7 +12,7 @@ nothing is known was not changed by the user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from hashlib import blake2b
 from typing import Any
@@ -208,6 +208,14 @@ def patch_operations(difference: Difference, mirror_body: Json) -> list[dict[str
     for step in reversed(path[depth:]):
         value = {step: value}
     return [{"op": "add", "path": Part("", path[:depth]).pointer, "value": value}]
+
+
+def without_keys(found: Mapping[str, Json] | None, keys: Iterable[str]) -> dict[str, Json]:
+    """A map without these few keys: not one of its own, of which there may be tens of thousands, is looked at."""
+    kept = dict(found or {})
+    for key in keys:
+        kept.pop(key, None)
+    return kept
 
 
 def without(found: Mapping[str, Json] | None, drop: Callable[[str], bool]) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from mirror.batch import views
 from mirror.kinds.base import Json, MirrorTransform
-from mirror.kinds.carried import without
+from mirror.kinds.carried import without_keys
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -45,7 +45,7 @@ def template_for_worker(template: Mapping[str, Json], transform: MirrorTransform
     for field in ("labels", "annotations"):
         values = views.mapping(metadata.get(field))
         if not POD_NOTES.isdisjoint(values):
-            metadata = _put(metadata, field, without(values, POD_NOTES.__contains__))
+            metadata = _put(metadata, field, without_keys(values, POD_NOTES))
             found["metadata"] = metadata
     spec = found.get("spec")
     if isinstance(spec, dict) and any(spec.get(field) for field in _FIELDS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirror.kinds import queueing
 from mirror.kinds.base import Json, MirrorTransform
 from mirror.kinds.batch_job import rule_names
-from mirror.kinds.carried import Part, carried_of, read, without
+from mirror.kinds.carried import Part, carried_of, read, without_keys
 from mirror.kinds.metadata import mirror_annotations, mirror_labels
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
@@ -63,7 +63,7 @@ def wanted_body(source: Object, *, namespace: str, transform: MirrorTransform) -
     for key in ("managedBy", "ttlSecondsAfterFinished", *(() if spec.get("manualSelector") else ("selector",))):
         spec.pop(key, None)
     template_metadata = read(spec, ("template", "metadata")) or {}
-    labels = without(template_metadata.get("labels"), lambda key: key in GENERATED_LABELS - keep)
+    labels = without_keys(template_metadata.get("labels"), GENERATED_LABELS - keep)
     labels |= transform.pod_labels(source)
     template = {
         **(spec.get("template") or {}),
@@ -112,7 +112,7 @@ def part_values(body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
         values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
     if labels := values["templateLabels"]:
         # Ours are there only on mirrors that were created while pods are watched.
-        values["templateLabels"] = without(labels, lambda key: key in (names.ORIGIN, names.SOURCE_UID)) or None
+        values["templateLabels"] = without_keys(labels, (names.ORIGIN, names.SOURCE_UID)) or None
     return values
 
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from mirror.batch import views
 from mirror.kinds import queueing
 from mirror.kinds.base import Json, MirrorTransform
-from mirror.kinds.carried import Part, carried_of, read, without
+from mirror.kinds.carried import Part, carried_of, read, without, without_keys
 from mirror.kinds.declared.form import Form
 from mirror.kinds.following import Followed
 from mirror.kinds.metadata import mirror_annotations, mirror_labels
@@ -135,7 +135,7 @@ def _values(form: Form, body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
     for part in parts:
         if part.path in ours and (labels := values[part.name]):
             # Ours are there only on mirrors that were created while pods are watched.
-            values[part.name] = without(labels, lambda key: key in _KEPT) or None
+            values[part.name] = without_keys(labels, _KEPT) or None
     return values
 
 
