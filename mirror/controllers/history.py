@@ -84,7 +84,7 @@ class History:
     def on_mirrored(self, seen: Snapshot, worker: str) -> None:
         """The mirror was created, or found again."""
         if self.is_kept:
-            self._note(seen.key, seen.source.uid, "Mirrored", "Job created on worker", worker)
+            self._note(seen.key, seen.source.uid, "Mirrored", f"{seen.source.kind.name} created on worker", worker)
 
     def on_released(self, seen: Snapshot) -> None:
         """A source that our webhook had held may run."""

@@ -178,7 +178,8 @@ class Knowledge:
         mirror = worker.mirrors_of(kind).get(worker.namespace_of(found.metadata.namespace), found.metadata.name)
         if mirror is None or mirror.labels.get(names.SOURCE_UID) != found.metadata.uid:
             return []
-        return [Entry(_seconds(mirror.metadata.creation_timestamp), "Mirrored", "Job created on worker", worker_name)]
+        created = _seconds(mirror.metadata.creation_timestamp)
+        return [Entry(created, "Mirrored", f"{kind.name} created on worker", worker_name)]
 
 
 def _age(source: tuple[Kind, Object]) -> tuple[str, str, str]:

@@ -308,6 +308,11 @@ class Kind(MovableKind, Protocol):
         ...
 
     @property
+    def knows_pods(self) -> bool:
+        """Whether anything says which pods are a mirror's."""
+        ...
+
+    @property
     def pod_index(self) -> str:
         """The label and annotation of a pod that hold its index; empty where pods have none."""
         ...

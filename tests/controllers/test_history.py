@@ -13,11 +13,13 @@ from mirror.controllers import history
 from mirror.controllers.history import History
 from mirror.decide.plan import WriteSource
 from mirror.decide.snapshot import Memory, Policy, Snapshot, Source
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.registry import JOB
 from mirror.kube.errors import Unreachable
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
+from mirror.settings.kinds import KindEntry
 from mirror.workers.connection import State
 
 
@@ -84,6 +86,15 @@ def test_a_life_is_told_in_order() -> None:
         ("Status", "active 1", "east"),
         ("Finished", "Complete: Done", "east"),
     ]
+
+
+def test_a_mirror_is_called_by_its_kind() -> None:
+    found = kept()
+    job_set = kinds_of([KindEntry(kind="JobSet")])["JobSet"]
+    found.on_mirrored(
+        msgspec.structs.replace(seen(), source=msgspec.structs.replace(seen().source, kind=job_set)), "east"
+    )
+    assert told(found) == [("Mirrored", "JobSet created on worker", "east")]
 
 
 def _condition(kind: str) -> dict[str, str]:

@@ -244,6 +244,10 @@ class Drill:
     def dry_run_body(self) -> Json:
         return {"apiVersion": DRILLS.api_version, "kind": DRILLS.kind, "spec": {"run": {"paused": True}, "rounds": 1}}
 
+    @property
+    def knows_pods(self) -> bool:
+        return True
+
     def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
         return (f"{POD_LABEL}={mirror.metadata.uid}",)
 

@@ -25,7 +25,7 @@ from mirror.cli.user.logtexts import LogRequest
 from mirror.cli.user.mirrors import Mirror, Mirrors, mirrors
 from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
-from mirror.cli.user.pods import Pod, pod_of
+from mirror.cli.user.pods import Pod, no_pods_of, pod_of
 from mirror.cli.user.running import progress
 from mirror.cli.user.sources import is_source
 from mirror.model.text import clean
@@ -257,9 +257,9 @@ class Reading:
                     return [OneLog(mirror, Target(choice.pod, choice.container, choice.index, choice.role))]
             targets, remark = choose(pods, self._choice, wanted.kind)
             if not targets:
-                if self._how.follow:
+                if self._how.follow and wanted.kind.knows_pods:
                     raise NotYet("no pods have been created yet")
-                raise Failure(f"{wanted} has no pods on its worker: not created yet, or already deleted")
+                raise Failure(no_pods_of(wanted, "not created yet, or already deleted"))
             if remark:
                 printing.remark(remark)
             unscheduled = {pod.name for pod in pods if pod.phase == "Pending" and not pod.node}

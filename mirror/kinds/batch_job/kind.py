@@ -221,6 +221,10 @@ class BatchJob:
 
     # -- the mirror's pods ---------------------------------------------------------------------------------------------
 
+    @property
+    def knows_pods(self) -> bool:
+        return True
+
     def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
         return (pods.pod_selector(mirror),)
 

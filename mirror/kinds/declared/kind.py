@@ -209,6 +209,10 @@ class DeclaredKind:
 
     # -- the mirror's pods ---------------------------------------------------------------------------------------------
 
+    @property
+    def knows_pods(self) -> bool:
+        return bool(self.entry.pods)
+
     def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
         more = self.entry.more_pods
         return tuple(self._pod_selector(mirror, one) for one in (self.entry.pods, *([more] if more else ())))
