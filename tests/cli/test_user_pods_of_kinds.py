@@ -28,10 +28,8 @@ def said_of(**more: object) -> str:
 
 def test_a_kind_without_pods_in_its_entry_says_so() -> None:
     said = said_of()
-    assert said == (
-        "which pods are those of Simulation train is not known: the entry Simulation of the setting kinds has no pods,"
-        " which are the labels that its pods have"
-    )
+    setting = "kinds: Simulation sets no field pods (the labels of its pods)"
+    assert said == f"the pods of Simulation train cannot be found: {setting}"
 
 
 def test_where_it_is_known_which_they_are_there_are_none() -> None:

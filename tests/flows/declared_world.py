@@ -68,6 +68,17 @@ async def stored(world: FlowWorld, cluster: str = "management", name: str = "tra
     return next((one for one in found if one["metadata"]["name"] == name), None)
 
 
+async def runs(world: FlowWorld) -> bool:
+    """Whether the source has counted something."""
+    return bool(((await stored(world) or {}).get("status") or {}).get("rounds"))
+
+
+async def texts(world: FlowWorld, reason: str) -> list[str]:
+    """Of all events with this reason."""
+    listed = await world.management.api.list("/api/v1/events")
+    return [one["message"] for one in listed if one["reason"] == reason]
+
+
 def told(found: Json | None) -> dict[str, str]:
     """Type to message of the True conditions."""
     listed = ((found or {}).get("status") or {}).get("conditions") or ()

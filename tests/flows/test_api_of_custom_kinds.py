@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from declared_world import PATH, DeclaredWorld, in_world, stored, told
+from declared_world import PATH, DeclaredWorld, in_world, runs, stored, texts, told
 from doubles.drills import DRILLS, definition, drill
 from flow_drills import DEFINITIONS
 from flow_world import FlowWorld
@@ -61,15 +61,6 @@ def is_told(world: FlowWorld, kind: str, name: str = "train") -> Callable[[], An
         return kind in told(await stored(world, name=name))
 
     return found
-
-
-async def runs(world: FlowWorld) -> bool:
-    return bool(((await stored(world) or {}).get("status") or {}).get("rounds"))
-
-
-async def texts(world: FlowWorld, reason: str) -> list[str]:
-    listed = await world.management.api.list("/api/v1/events")
-    return [one["message"] for one in listed if one["reason"] == reason]
 
 
 @in_world(DeclaredWorld)

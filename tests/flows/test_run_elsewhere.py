@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from declared_world import PATH, DeclaredWorld, in_world, stored, told
+from declared_world import PATH, DeclaredWorld, in_world, runs, stored, texts, told
 from doubles.drills import drill
 from flow_world import FlowWorld
 
@@ -16,15 +16,6 @@ WORKERS = ("east", "west")
 async def where(world: FlowWorld, name: str = "train") -> list[str]:
     """The workers that have it."""
     return [worker for worker in WORKERS if await stored(world, worker, name) is not None]
-
-
-async def runs(world: FlowWorld) -> bool:
-    return bool(((await stored(world) or {}).get("status") or {}).get("rounds"))
-
-
-async def texts(world: FlowWorld, reason: str) -> list[str]:
-    listed = await world.management.api.list("/api/v1/events")
-    return [one["message"] for one in listed if one["reason"] == reason]
 
 
 @in_world(DeclaredWorld)

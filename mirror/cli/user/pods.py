@@ -75,8 +75,8 @@ def no_pods_of(wanted: Named, why: str = "") -> str:
     """What is said where none are found; ``why``: there may be none, where it is known which would be its."""
     if wanted.kind.knows_pods:
         return f"{wanted} has no pods on its worker{f': {why}' if why else ''}"
-    lacks = f"the entry {wanted.kind.name} of the setting kinds has no pods, which are the labels that its pods have"
-    return f"which pods are those of {wanted} is not known: {lacks}"
+    setting = f"kinds: {wanted.kind.name} sets no field pods (the labels of its pods)"
+    return f"the pods of {wanted} cannot be found: {setting}"
 
 
 def pod_of(pod: Json, kind: Kind | None = None) -> Pod:
