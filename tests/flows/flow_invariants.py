@@ -80,13 +80,17 @@ class Invariants:
         def on_answer(request: Request, target: Target, answer: Answer) -> None:
             if request.method == "GET":
                 return
-            for stored_as in (JOBS, PODS):
-                for event in self._events(plane, stored_as):
-                    self._look(plane, stored_as, event, request)
+            self.read(plane, request)
             if answer.status == 422 and request.peer == MANAGER and target.subresource == "status":
                 self._wrong(f"D7: a status of ours is refused: {getattr(answer, 'body', b'')[:1500]!r}")
 
         return on_answer
+
+    def read(self, plane: ControlPlane, request: Request) -> None:
+        """Judge what was written since the last look as what this request has done."""
+        for stored_as in (JOBS, PODS):
+            for event in self._events(plane, stored_as):
+                self._look(plane, stored_as, event, request)
 
     def _events(self, plane: ControlPlane, stored_as: str) -> list[Event]:
         """What was written since the last look."""

@@ -21,9 +21,13 @@ from hypothesis.stateful import initialize, rule
 from replica_world import MANAGEMENT_PREFIX, PREFIXES, ReplicaWorld
 from replicas import ProcessLoop
 
+from mirror.embedded.apiserver.messages import Request
+from mirror.embedded.faults.targets import INSIDER
 from mirror.model import names
 from mirror.planes.api import Json
 
+RESTORED = Request("PUT", "", peer=INSIDER)
+"""In place of the request that a restore of etcd is not."""
 CLUSTERS = st.sampled_from(("east", "west", "management"))
 """Where mirrors are."""
 SOON = st.sampled_from((0.0005, 0.01, 0.5, 3.0))
@@ -194,8 +198,11 @@ class Edits(Everybody):
         """The same uid and status as when it was deleted."""
         body = self.laws.deleted.get(name)
         if body is not None and "deletionTimestamp" not in body["metadata"]:
-            self.world.restore_stored(body)
-            self._do(asyncio.sleep(wait))
+            self._do(self._at_once(lambda: self._put_back(body), wait))
+
+    def _put_back(self, body: Json) -> None:
+        self.world.restore_stored(body)
+        self.laws.read(self.world.management, RESTORED)  # no request tells of it, and the history may be forgotten
 
     # -- people and controllers on workers -----------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Many random steps, by hand: ``python tests/flows/marathon.py --steps 1000000 [--seed N] [--processes N] [--shrink]``.
 
 The same machines as in ``test_everybody_at_once``, with seeds of its own, in turn; ``--machine NAME``, once or more,
-plays only those. A history that breaks a rule is printed as a program (``--shrink`` takes some minutes to make it
-short), and the rest of its seed is left out; the exit code is 1 then, and the others are played to the end.
+plays only those. Half of what a history of 100 steps costs is its beginning and its end: ``--length 300`` makes longer
+ones, of which a seed has fewer. A history that breaks a rule is printed as a program (``--shrink`` takes some minutes
+to make it short), and the rest of its seed is left out; the exit code is 1 then, and the others are played to the end.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-STEPS, RUNS = 100, 20
-"""Of one history, and histories of one seed."""
+STEPS = 2_400
+"""Of one seed, whatever the length of its histories."""
 MACHINES = (
     "everybody",
     "jobs",
@@ -35,21 +36,24 @@ def main() -> int:
     """Parse the arguments and run; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1000, help="the first; each has 2,000 steps")
+    parser.add_argument("--seed", type=int, default=1000, help="the first; each has 2,400 steps")
+    parser.add_argument("--length", type=int, default=100, help="steps of one history")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--machine", choices=MACHINES, action="append", help="only this one; by default all, in turn")
     parser.add_argument("--shrink", action="store_true")
     options = parser.parse_args()
-    seeds = range(options.seed, options.seed + max(1, options.steps // (STEPS * RUNS)))
+    seeds = range(options.seed, options.seed + max(1, -(-options.steps // STEPS)))
     machines = tuple(options.machine or MACHINES)
     began, done, broken = time.monotonic(), 0, 0
     with ProcessPoolExecutor(options.processes) as pool:
-        for number, failure in pool.map(partial(play, machines=machines, shrinks=options.shrink), seeds):
+        for number, failure in pool.map(
+            partial(play, machines=machines, length=options.length, shrinks=options.shrink), seeds
+        ):
             if failure:
                 broken += 1
                 print(f"seed {number} of {machine_of(number, machines)}:\n{failure}")
             else:
-                done += STEPS * RUNS
+                done += STEPS
             print(f"{done} steps in {time.monotonic() - began:.0f} s, {broken} broken (seed {number})", flush=True)
     return 1 if broken else 0
 
@@ -59,7 +63,9 @@ def machine_of(number: int, machines: Sequence[str]) -> str:
     return machines[number % len(machines)]
 
 
-def play(number: int, *, machines: Sequence[str] = MACHINES, shrinks: bool = False) -> tuple[int, str]:
+def play(
+    number: int, *, machines: Sequence[str] = MACHINES, length: int = 100, shrinks: bool = False
+) -> tuple[int, str]:
     """Play the histories of one seed; what went wrong, or nothing."""
     sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
     import gc
@@ -84,8 +90,8 @@ def play(number: int, *, machines: Sequence[str] = MACHINES, shrinks: bool = Fal
     played = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver, Declared, Annotated)
     machine = dict(zip(MACHINES, played, strict=True))[machine_of(number, machines)]
     wanted = settings(
-        max_examples=RUNS,
-        stateful_step_count=STEPS,
+        max_examples=max(1, STEPS // length),
+        stateful_step_count=length,
         deadline=None,
         database=None,
         phases=(Phase.generate, Phase.shrink) if shrinks else (Phase.generate,),

@@ -18,6 +18,8 @@ from mirror.model import names
 from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane
 
+JOBS = "jobs.batch"
+"""As the storage calls them."""
 KUEUE = "kueue.x-k8s.io/"
 STOPPING = f"{KUEUE}stopping"
 MIN_PARALLELISM = f"{KUEUE}job-min-parallelism"
@@ -63,14 +65,25 @@ class QueueHand:
     stops: int = 0
 
     async def run(self) -> None:
-        """Look at every Job of a queue, again and again, until cancelled."""
+        """Look at every Job of a queue whenever something that counts has changed since the last look."""
+        seen: object = None
         while True:
-            if self.plane.is_running:
-                await self.sync()
+            if self.plane.is_running and (now := self._what_counts()) != seen:
+                # What it has written or thinks since is another; what it could not write is tried again.
+                seen = now if await self.sync() else None
             await asyncio.sleep(self.look_seconds)
 
-    async def sync(self) -> None:
-        """One look at each Job."""
+    def _what_counts(self) -> object:
+        """All that a look depends on: the Jobs that are stored, and what it is told and thinks."""
+        thoughts = tuple(
+            (uid, one.is_admitted, one.is_evicted, one.is_active, one.flavor) for uid, one in self.workloads.items()
+        )
+        changed = self.plane.server.storage.changed(JOBS)
+        return id(self.plane.server), changed, thoughts, self.quota, tuple(self.flavors), self.queues
+
+    async def sync(self) -> bool:
+        """One look at each Job; whether nothing failed."""
+        is_whole = True
         jobs = await self.plane.api.list(path("", self.namespace))
         uids = {one["metadata"]["uid"] for one in jobs}
         self.workloads = {uid: one for uid, one in self.workloads.items() if uid in uids}
@@ -80,8 +93,10 @@ class QueueHand:
                 try:
                     await self._reconcile(job)
                 except StatusError as error:
+                    is_whole = False
                     if error.code not in (404, 409):
                         self.refused.append(f"{job['metadata']['name']}: {error}")
+        return is_whole
 
     def preempt(self, uid: str) -> None:
         """Somebody else needs the quota of this Job."""
