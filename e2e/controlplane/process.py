@@ -20,6 +20,8 @@ from e2e.controlplane import leash
 from e2e.controlplane.scratch import Scratch
 
 _LOOK_AGAIN_SECONDS = 0.02
+LAZY_COLLECTOR = "400"
+"""GOGC of what is written in Go: an API server starts with a fifth less CPU than by default, for 120 MiB more."""
 
 
 class ProgramEnded(RuntimeError):
@@ -54,9 +56,14 @@ class Program:
     def start(self) -> None:
         """Start it, or start it again.
 
-        It sees nothing of our environment but PATH, and has a session of its own, so that Ctrl-C is ours to act upon.
+        It sees nothing of our environment but PATH and GOGC, and has a session of its own, so that Ctrl-C is ours to
+        act upon.
         """
-        environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._scratch.path)}
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self._scratch.path),
+            "GOGC": os.environ.get("GOGC", LAZY_COLLECTOR),
+        }
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *self.command],
