@@ -341,7 +341,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         candidates=candidates,
         memories=memories,
         refusals=Refusals(memories, clock, intake.add),
-        comparison=Comparison(memories, settings.transform),
+        comparison=Comparison(memories, settings.transform, managed_by=settings.managed_by),
         pending=PendingChanges(clock),
         assigner=assigner,
         priorities=Priorities(),

@@ -10,7 +10,7 @@ import msgspec
 from mirror.controllers.memory import Memories
 from mirror.decide.identity import Identity, identify, own_labels
 from mirror.decide.snapshot import Source
-from mirror.kinds.asking import was_moved
+from mirror.kinds.asking import is_ours, was_moved
 from mirror.kinds.base import Changes, Kind, MirrorTransform
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -21,9 +21,11 @@ _encode = msgspec.json.Encoder().encode
 class Comparison:
     """Of sources with their mirrors."""
 
-    def __init__(self, memories: Memories, transform: MirrorTransform) -> None:
+    def __init__(self, memories: Memories, transform: MirrorTransform, *, managed_by: str) -> None:
+        """``managed_by``: what makes a source ours, unless its kind has another value."""
         self._memories = memories
         self._transform = transform
+        self._managed_by = managed_by
         # Sources whose mirror was found to be as they want it, with a hash of what both looked like then: comparing two
         # whole Jobs again for each status would be most of the work. Bounded by the sources that exist.
         self._agreed: dict[str, int] = {}
@@ -44,6 +46,7 @@ class Comparison:
             source_uid=source.metadata.uid,
             recorded_uid=self._memories.recorded_uid(kind, source),
             management_uid=self._transform.management_uid,
+            is_source=is_ours(kind, mirror, self._managed_by),
         )
 
     def changes(self, source: Source, mirror: Object | None) -> Changes | None:

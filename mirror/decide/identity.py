@@ -28,7 +28,7 @@ class Identity(Enum):
     """Not ours."""
 
 
-def identify(
+def identify(  # noqa: PLR0913 - whose an object is, is a matter of all that both say
     uid: str,
     labels: Mapping[str, str],
     *,
@@ -36,6 +36,7 @@ def identify(
     source_uid: str,
     recorded_uid: str | None,
     management_uid: str = "",
+    is_source: bool = False,
 ) -> Identity:
     """Judge one object.
 
@@ -46,11 +47,15 @@ def identify(
         source_uid: of the source that has this name.
         recorded_uid: of the mirror that was created for this source, where it is known.
         management_uid: of the management cluster, where its origin does not say it.
+        is_source: it asks to be mirrored itself, which no mirror does, whatever labels it has: on the management
+            cluster, or on a worker with a manager of its own.
     """
     is_labeled = has_labels(labels, origin=origin, management_uid=management_uid)
     is_of_source = is_labeled and labels.get(names.SOURCE_UID) == source_uid
     if recorded_uid and uid == recorded_uid:
         return Identity.OURS if is_of_source else Identity.UNLABELED
+    if is_source:
+        return Identity.FOREIGN
     if is_of_source:
         return Identity.REPLACED if recorded_uid else Identity.OURS
     return Identity.NAMESAKE if is_labeled else Identity.FOREIGN

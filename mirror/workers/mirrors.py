@@ -34,6 +34,8 @@ class MirrorHooks:
 
     on_change: Listener
     """Called with what requests have shown, and with what the watch shows."""
+    is_source: Callable[[Object], bool]
+    """Whether an object asks to be mirrored itself: a mirror never does, whatever labels it has (D1)."""
     source_size: Callable[[Object], int | None]
     """About how many bytes the source takes that an object belongs to; None: it belongs to none."""
     on_unknown_dropped: Callable[[], None]
@@ -69,6 +71,8 @@ class MirrorStore(Store):
 
     def accepts(self, found: Object) -> bool:
         """Whether to store an object: objects that belong to no source are stored to a bounded number (D12)."""
+        if not isinstance(found, Partial) and self._hooks.is_source(found):
+            return False
         name = name_of(found)
         if self.get(*name) is not None or self._hooks.source_size(found) is not None:
             return True

@@ -181,6 +181,43 @@ async def test_the_management_cluster_is_a_worker_only_with_a_prefix() -> None:
         assert not manager.registry.workers["self"].is_reachable
 
 
+@pytest.mark.parametrize("namespace", ["default", "run-default"])
+async def test_a_source_with_the_labels_of_a_mirror_is_no_mirror(namespace: str) -> None:
+    """D1: whoever copies the labels of a mirror, and the uid of a Job that is gone, keeps their own Job."""
+    world = World()
+    world.register("self", leads_to="management", annotations={"namespace-prefix": "run-"})
+    for name in ("run-default", "run-run-default"):
+        world.management.server.put("namespaces", {"metadata": {"name": name}})
+    async with manager_of(world) as manager:
+        uid = world.create(job())["metadata"]["uid"]
+        await manager.settle(2)
+        world.delete()
+        await manager.settle(5)
+        labels = {names.ORIGIN: world.origin, names.SOURCE_UID: uid}
+        own = world.create(job(namespace=namespace, labels=labels))
+        await manager.settle(120)
+        assert world.source(namespace=namespace)["metadata"]["uid"] == own["metadata"]["uid"]
+        assert world.placed(namespace=namespace) == "self"
+
+
+async def test_a_source_in_the_way_of_a_mirror_is_not_taken_for_it() -> None:
+    """D1: although it has the labels of that very mirror."""
+    world = World()
+    world.register("self", leads_to="management", annotations={"namespace-prefix": "run-"})
+    for name in ("run-default", "run-run-default"):
+        world.management.server.put("namespaces", {"metadata": {"name": name}})
+    async with manager_of(world) as manager:
+        uid = world.create(job(suspend=True))["metadata"]["uid"]
+        own = world.create(
+            job(namespace="run-default", labels={names.ORIGIN: world.origin, names.SOURCE_UID: uid}, suspend=True)
+        )
+        world.edit(lambda body: body["spec"].update(suspend=False))
+        await manager.settle(120)
+        found = world.source(namespace="run-default")
+        assert (found["metadata"]["uid"], found["spec"]["suspend"]) == (own["metadata"]["uid"], True)
+        assert "MirrorConflict" in world.events()
+
+
 async def test_mirrors_live_under_the_prefix_on_the_management_cluster_itself() -> None:
     """D19: source and mirror on one cluster, over a restart too, without a loop."""
     world = World()

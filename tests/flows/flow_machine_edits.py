@@ -136,14 +136,20 @@ class Edits(Everybody):
         name=NAMES,
         cluster=WORKER,
         is_suspended=st.booleans(),
-        of=st.sampled_from(("nothing", "job of others", "x")),
+        of=st.sampled_from(("nothing", "job of others", "source that is gone", "x")),
         wait=WAITS,
     )
     def a_user_creates_with_our_annotations(
         self, name: str, cluster: str, is_suspended: bool, of: str, wait: float
     ) -> None:
         found = [one["metadata"]["uid"] for one in self.world.jobs_on(cluster) if one["metadata"]["name"] == name]
-        uid = {"nothing": "", "job of others": found[0] if found else "", "x": "x"}[of]
+        gone = self.laws.deleted.get(name)
+        uids = {
+            "job of others": found[:1],
+            "source that is gone": [gone["metadata"]["uid"]] if gone else [],
+            "x": ["x"],
+        }
+        uid = next(iter(uids.get(of, [])), "")
         body = job(name, annotations={names.MIRROR_UID: uid, names.ASSIGNED_WORKER: cluster}, suspend=is_suspended)
         body["metadata"]["labels"] = {names.ORIGIN: self.world.origin, names.SOURCE_UID: uid or "x"}
         self._do(self._and_wait(tolerant(self.world.management.api.create(path(""), body)), wait))

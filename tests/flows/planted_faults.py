@@ -55,6 +55,12 @@ FAULTS = (
         "labels.get(names.ORIGIN) == origin",
     ),
     PlantedFault(
+        "a source may be a mirror",
+        "workers/mirrors.py",
+        "        if not isinstance(found, Partial) and self._hooks.is_source(found):\n",
+        "        if False:\n",
+    ),
+    PlantedFault(
         "the annotation says whose it is",
         "controllers/writing_mirrors.py",
         "        recorded = self._t.state.memories.of(seen.source.uid).mirror_uid or",

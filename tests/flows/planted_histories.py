@@ -17,6 +17,8 @@ from flow_machine_recreate import StartingOver
 
 from mirror.model import names
 
+ON_ITSELF = ("a source may be a mirror",)
+"""Histories in which the management cluster is a worker, too."""
 LATE = "while it is down, sources late"
 
 
@@ -51,7 +53,7 @@ def play(name: str) -> None:
         elif name in OF_MOVES:
             OF_MOVES[name](moving)
         else:
-            interference.an_operator_sets_it_up(prefix="", is_own_worker=False, has_standby=False)
+            interference.an_operator_sets_it_up(prefix="", is_own_worker=name in ON_ITSELF, has_standby=False)
             HISTORIES[name](interference)
     finally:
         machine.teardown()
@@ -72,6 +74,14 @@ def _create(machine: Interference, kind: str = "slow", wait: float = 3.0) -> Non
 def _others_label(machine: Interference) -> None:
     machine.a_person_has_a_job_of_that_name(cluster="east", name="a", labels="origin", prefix="", wait=0.1)
     _create(machine, wait=12.0)
+
+
+def _source_of_a_user(machine: Interference) -> None:
+    _create(machine)
+    machine.a_user_deletes(name="a", propagation="Background", wait=12.0)
+    machine.a_user_creates_with_our_annotations(
+        name="a", cluster="management", is_suspended=True, of="source that is gone", wait=70.0
+    )
 
 
 def _annotation(machine: Interference) -> None:
@@ -338,6 +348,7 @@ OF_FENCES: Mapping[str, Callable[[Fencing], None]] = {
 }
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "one label is enough": _others_label,
+    "a source may be a mirror": _source_of_a_user,
     "the annotation says whose it is": _annotation,
     "labels decide about the recorded mirror": _label_changed,
     "a watch proves a loss": _label_removed,
