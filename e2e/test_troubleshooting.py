@@ -25,7 +25,7 @@ from e2e.proxy import Proxy
 from e2e.troubles import admission, document, further, lives, placing, pods, unreachable, wire
 from e2e.troubles.kubelet import add_nodes
 from e2e.troubles.looks import look_at, said_of
-from e2e.troubles.stage import JOB, Play, Sight, Stage, Story, reason_of
+from e2e.troubles.stage import JOB, Play, Stage, Story, reason_of
 from mirror.model import names
 
 pytestmark = pytest.mark.timeout(1200)
@@ -139,7 +139,7 @@ async def play(stage: Stage, story: Story, turns: asyncio.Semaphore) -> None:
                 is_over = not (sight.title or sight.texts)
                 await one.scene.source_until(JOB, sight.so, seconds=CLEARED_SECONDS if is_over else SEEN_SECONDS)
                 if sight.title:
-                    await compare(one, sight, nullcontext() if sight.passes else turns)
+                    await compare(one, sight.title, nullcontext() if sight.passes else turns)
                 elif sight.texts:
                     await hear(one, sight.texts, turns)
     finally:
@@ -163,19 +163,17 @@ async def hear(one: Play, texts: tuple[str, ...], turns: asyncio.Semaphore) -> N
     assert any(text in event["message"] for text in said), event["message"]
 
 
-async def compare(one: Play, sight: Sight, turns: AbstractAsyncContextManager[None]) -> None:
+async def compare(one: Play, title: str, turns: AbstractAsyncContextManager[None]) -> None:
     """Look until it is as the document says, or, where that is to be written, until it stays as it is."""
     source = await one.scene.source(JOB)
     if reason := reason_of(source):
         await one.scene.event(JOB, reason)  # events are sent beside the work
-    title = sight.title
     wanted, seen = document.masked(document.block(title)), ""
-    forms = [sorted(wanted)] + ([sorted(without_event(wanted, sight.may_lack))] if sight.may_lack else [])
     for _ in range(LOOKS):
         before = document.masked(seen)
         async with turns:
             seen = await look_at(one)
-        if sorted(document.masked(seen)) in forms:
+        if sorted(document.masked(seen)) == sorted(wanted):
             return
         if document.WRITES and document.masked(seen) == before:
             break
@@ -185,11 +183,3 @@ async def compare(one: Play, sight: Sight, turns: AbstractAsyncContextManager[No
         return
     differs = difflib.unified_diff(wanted, document.masked(seen), "the document", "seen", lineterm="", n=0)
     raise AssertionError(f"{title}:\n" + "\n".join(differs))
-
-
-def without_event(lines: list[str], reason: str) -> list[str]:
-    """What is seen while the only event of this reason has not been sent: no table of events either."""
-    kept = [line for line in lines if f" {reason} " not in line]
-    assert len(kept) < len(lines), reason
-    has_others = any(line.startswith(("Warning ", "Normal ")) for line in kept)
-    return kept if has_others else [line for line in kept if line != "Events:" and not line.startswith("Type ")]

@@ -18,7 +18,7 @@ async def deadline(play: Play) -> AsyncGenerator[Sight, None]:
 
 async def backoff_limit(play: Play) -> AsyncGenerator[Sight, None]:
     await play.create(play.job(run_for="100ms", exit_code=3, backoffLimit=0))
-    yield Sight("Pods fail too often", is_so("Failed", "BackoffLimitExceeded"), may_lack="PodsFailing")
+    yield Sight("Pods fail too often", is_so("Failed", "BackoffLimitExceeded"))
     await play.create_anew(play.job(run_for="100ms"))
     yield over(is_so("Complete"))
 
@@ -28,7 +28,7 @@ async def failure_policy(play: Play) -> AsyncGenerator[Sight, None]:
     named = {"worker-selector": "region=eu", "pod-failure-policy-rule-names": '{"0": "NoLicence"}'}
     body = play.job(run_for="100ms", exit_code=42, podFailurePolicy={"rules": [rule]}, annotations=named)
     await play.create(body)
-    yield Sight("A rule of podFailurePolicy ends the Job", is_failed, may_lack="PodsFailing")
+    yield Sight("A rule of podFailurePolicy ends the Job", is_failed)
     await play.create_anew(play.job(run_for="100ms"))
     yield over(is_so("Complete"))
 

@@ -34,8 +34,6 @@ class Sight:
     """What events, ``mirror get`` and ``mirror explain`` have to say, where no section shows it: a reason first."""
     passes: bool = False
     """It becomes another trouble by itself: it is looked at without waiting for a turn."""
-    may_lack: str = ""
-    """The reason of an event that is sent only if its trouble is seen before the Job ends of it, a second later."""
 
 
 Story = Callable[["Play"], AsyncGenerator[Sight, None]]

@@ -66,11 +66,11 @@ class Memories:
                 refusals = tuple(entry for entry in memory.refusals if entry[0] != worker)
                 self.set(uid, refusals=refusals, patch_refused="")
 
-    def forget_end(self, kind: Kind, source: Object) -> None:
-        """A source whose end is stored needs no memory of its mirror's end."""
+    def forget_end(self, kind: Kind, source: Object, *, is_leading: bool) -> None:
+        """A source whose end is stored needs no memory of its mirror's end; what else there is to tell, leaders do."""
         memory = self._memories.get(source.metadata.uid)
         if memory is not None and memory.ended is not None and kind.summary(source).is_finished:
-            self.set(source.metadata.uid, ended=None)
+            self.set(source.metadata.uid, ended=None, is_failure_untold=memory.is_failure_untold and is_leading)
 
     def forget_old_foreign_writes(self, uid: str, now: float) -> None:
         """Whoever wrote a source's status has stopped: its next write is the first one again (D20)."""

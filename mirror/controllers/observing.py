@@ -113,6 +113,7 @@ class Observer:
             changes=state.comparison.changes(source, mirror) if not is_stale else None,
             held_because=self._held_because(source, mirror) if not is_stale else "",
             pods=_pods_of(source, worker, mirror) if not is_stale else None,
+            failure=_failure_of(source, worker, mirror, memory) if not is_stale else None,
             refused_now=_refused_now(source, memory),
             trust=self._trust_of(source, memory) if source.kind.records_by_annotation else None,
             assignment=self._assignment_of(key, source, memory, is_moving=is_leaving or (is_moving and not held)),
@@ -236,6 +237,19 @@ def _pods_of(source: Source, worker: Worker | None, mirror: Object | None) -> Ob
     progress = kind.progress(mirror)
     is_stalled = not progress.succeeded and (progress.failed > 1 or kind.has_unready_pods(mirror))
     return worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=is_stalled)
+
+
+def _failure_of(source: Source, worker: Worker | None, mirror: Object | None, memory: Memory) -> Obstruction | None:
+    """What the pods failed of, where they are watched: while the end is stored, and until it is reported with that."""
+    if worker is None or worker.pods is None:
+        return None
+    over = mirror or memory.ended
+    is_over = (
+        memory.is_failure_untold if source.is_finished else over is not None and source.kind.summary(over).is_finished
+    )
+    if not is_over:
+        return None
+    return worker.pods.failure_of(source.uid, worker.namespace_of(source.found.metadata.namespace))
 
 
 def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:

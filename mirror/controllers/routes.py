@@ -9,6 +9,7 @@ from mirror.controllers.sources import source_key
 from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import DueSweeps
 from mirror.controllers.unclaimed import Unclaimed
+from mirror.decide.ending import has_failed
 from mirror.decide.identity import Identity
 from mirror.kinds.asking import is_ours, was_moved
 from mirror.kinds.base import Kind, is_held
@@ -92,7 +93,7 @@ class Routes:
             self._pending.note_arrival(key)
         if old is not None and bytes(old.status) != bytes(new.status):
             self._on_foreign_status(kind, old, new)
-            self._memories.forget_end(kind, new)
+            self._memories.forget_end(kind, new, is_leading=self._intake.is_leading)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(kind, new)
         if is_suspended or _withdraws_request(old, new):
@@ -214,7 +215,8 @@ class Routes:
         if self._state.comparison.identity_of(kind, source, mirror) not in (Identity.OURS, Identity.UNLABELED):
             return
         if was is None:
-            self._memories.set(uid, ended=mirror, ended_seen_at=self._clock.monotonic())
+            seen_at, is_untold = self._clock.monotonic(), has_failed(kind, mirror)
+            self._memories.set(uid, ended=mirror, ended_seen_at=seen_at, is_failure_untold=is_untold)
         else:
             self._memories.set(uid, ended=mirror)
 

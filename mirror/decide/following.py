@@ -6,6 +6,7 @@ The last of the ``rules``; they use ``ended_for_seconds``, too.
 from __future__ import annotations
 
 from mirror.batch import times
+from mirror.decide.ending import report_failure
 from mirror.decide.fencing import keep_lease, lease_of_resume
 from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels, TouchMirror
@@ -71,6 +72,10 @@ def follow(seen: Snapshot) -> Plan | None:
     write, later = source_write(seen, waiting=waiting, mirror=brought)
     if events:
         remember["create_unanswered"] = False
+    if pods is not None and any(isinstance(one, EmitEvent) and one.reason == pods.reason for one in write):
+        remember["pods_told"] = pods.reason
+    failed, told = report_failure(seen, mirror, following.status)
+    remember |= told
     overridden = seen.changes.overridden if seen.changes is not None else ()
     if overridden and overridden != seen.memory.overridden:
         fields = ", ".join(overridden)[:MOST_FIELDS]
@@ -92,7 +97,9 @@ def follow(seen: Snapshot) -> Plan | None:
     if following.waits_for_pods:
         waits.append(max(1.0, SETTLED_SECONDS - ended_for))
     again = min((seconds for seconds in waits if seconds is not None), default=None)
-    return Plan("follows its mirror", (*cover, *events, *write, *labels, *patch, *renew, *touch), again, remember)
+    return Plan(
+        "follows its mirror", (*cover, *events, *write, *failed, *labels, *patch, *renew, *touch), again, remember
+    )
 
 
 def _deleting(seen: Snapshot, mirror: Object) -> tuple[Obstruction | None, float | None]:

@@ -9,6 +9,7 @@ import msgspec
 
 from mirror.decide.assigning import assign_worker, release_held, wait_to_record
 from mirror.decide.draining import leave_draining_worker
+from mirror.decide.ending import report_failure, report_late
 from mirror.decide.expired_leases import replace_expired
 from mirror.decide.fencing import mark_lease
 from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, finalizers_text, follow
@@ -90,6 +91,9 @@ def keep_or_delete_finished(seen: Snapshot) -> Plan | None:
     if not source.is_finished:
         return None
     plan, seconds = _keep_or_delete_mirror(seen), source.kind.seconds_to_live(source.found)
+    if seen.failure is not None:
+        told, remember = report_late(seen)
+        plan = msgspec.structs.replace(plan, actions=(*plan.actions, *told), remember={**plan.remember, **remember})
     if seconds is None:
         return plan
     left = max(
@@ -169,7 +173,8 @@ def store_seen_end(seen: Snapshot) -> Plan | None:
     )
     if following.status is not None:
         write, later = source_write(seen, mirror=FromMirror(ended.metadata.uid, following))
-        return Plan("its mirror was seen to end", write, later)
+        failed, remember = report_failure(seen, ended, following.status)
+        return Plan("its mirror was seen to end", (*write, *failed), later, remember)
     if worker.is_reachable or not following.waits_for_pods:
         return None
     plan = wait_for_worker(seen) or Plan("its mirror was seen to end")

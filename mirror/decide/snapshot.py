@@ -101,6 +101,10 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     touched_at: float | None = None
     """When that mirror was last written to, so that its controller looks at it."""
     waiting_written_at: float = float("-inf")
+    pods_told: str = ""
+    """The reason of its pods' trouble that was last reported by an event."""
+    is_failure_untold: bool = False
+    """This process has seen it fail, and has reported nothing of its pods with that."""
     foreign_status_writes: int = 0
     foreign_written_at: float = float("-inf")
     record_refused: str = ""
@@ -160,6 +164,8 @@ class MemoryChange(TypedDict, total=False):
     podless_since: float | None
     touched_at: float | None
     waiting_written_at: float
+    pods_told: str
+    is_failure_untold: bool
     foreign_status_writes: int
     foreign_written_at: float
     record_refused: str
@@ -294,6 +300,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Why the queue of its worker holds the mirror, where that is read."""
     pods: Obstruction | None = None
     """What keeps the mirror's pods from running, where pods are watched."""
+    failure: Obstruction | None = None
+    """What the pods of a mirror that is over failed of, or waited for, where pods are watched."""
     trust: RecordTrust | None = None
     """None: users cannot write its record."""
     assignment: AssignmentState = AssignmentState()

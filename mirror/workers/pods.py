@@ -47,6 +47,8 @@ LOOKS_WAITING = 100
 """So many pods wait to be asked for whose they are; more warnings about unknown ones are left out."""
 MOST_OTHERS = 5_000
 """Of pods that are not ours so many are remembered, so that each is asked for once, however often it is warned of."""
+MOST_PAST = 1_000
+"""Of so many sources it is remembered why their last pods did not run, once these are deleted."""
 UNFINISHED = "status.phase!=Succeeded"
 """What happens to a pod after its good end, its finalizers and its deletion, is not sent."""
 BY_SOURCE = "source"
@@ -76,12 +78,21 @@ class _Note(msgspec.Struct, frozen=True, gc=False):
     noted_at: float
 
 
+class _Past(msgspec.Struct, frozen=True, gc=False):
+    """A pod that was in trouble until it was deleted."""
+
+    namespace: str
+    pod: str
+    trouble: Trouble
+
+
 class PodWatches:
     """Which pods of which source are in trouble.
 
     Invariants: ``_store`` holds pods in trouble only, ``MOST_PODS`` at most; ``_notes`` holds warnings by the uid of
     what they are about, ``MOST_WARNINGS`` at most, and ``_noted`` the same uids by source. ``_others`` holds uids of
-    pods that are not ours, ``MOST_OTHERS`` at most.
+    pods that are not ours, ``MOST_OTHERS`` at most. ``_past`` holds by source what its last pod in trouble that was
+    deleted, and that none has followed, waited for or failed of; of ``MOST_PAST`` at most.
     """
 
     def __init__(self, host: PodHost, *, log: Log) -> None:
@@ -91,6 +102,7 @@ class PodWatches:
         self._notes: OrderedDict[str, _Note] = OrderedDict()
         self._noted: dict[str, set[str]] = {}
         self._others: OrderedDict[str, None] = OrderedDict()
+        self._past: OrderedDict[str, _Past] = OrderedDict()
         self._condensed: tuple[Object | None, Object | None] = (None, None)
         self._unknown: asyncio.Queue[Warned] = asyncio.Queue(LOOKS_WAITING)
         self._is_refused = False
@@ -152,6 +164,7 @@ class PodWatches:
     def _on_event(self, event: WatchEvent) -> None:
         """What was warned of is over once the pod is ready or has gone, and that none can be created with a new one."""
         pod = event.object
+        self._keep_past(event)
         if not self._notes:
             return
         note = self._notes.get(pod.metadata.uid)
@@ -161,6 +174,23 @@ class PodWatches:
         for uid in tuple(self._noted.get(source, ())):
             if not self._notes[uid].pod and event.type == "ADDED":
                 self._forget(uid)
+
+    def _keep_past(self, event: WatchEvent) -> None:
+        """Before a pod that is deleted is forgotten: its Job may end of what it waited for."""
+        pod = event.object
+        source = pod.labels.get(names.SOURCE_UID, "")
+        if event.type == "ADDED":
+            self._past.pop(source, None)
+        elif event.type == "DELETED" or pod.metadata.deletion_timestamp is not None:
+            kept = self._store.get(pod.metadata.namespace, pod.metadata.name)
+            note = self._notes.get(pod.metadata.uid)
+            trouble = pod_trouble.stored_trouble(kept) if kept is not None else note.trouble if note else None
+            if trouble is None or trouble.reason == Reason.PODS_NOT_READY or not pod_trouble.is_short(source):
+                return
+            self._past.pop(source, None)
+            self._past[source] = _Past(pod.metadata.namespace, pod.metadata.name, trouble)
+            if len(self._past) > MOST_PAST:
+                self._past.popitem(last=False)
 
     # -- warnings -----------------------------------------------------------------------------------------------------
 
@@ -252,6 +282,28 @@ class PodWatches:
             namespace: of its mirror: who makes pods in another one may label them as they like.
             is_stalled: none of its pods has succeeded yet, or runs: pods that have failed are worth telling.
         """
+        waiting, failed = self._troubles_of(source, namespace)
+        if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
+            return self._told(*waiting[0])
+        if failed and is_stalled:
+            return self._told(*failed[-1])
+        return self._told(*waiting[0]) if waiting else None
+
+    def failure_of(self, source: str, namespace: str) -> Obstruction | None:
+        """What the pods of a source that has failed failed of, or waited for; None: nothing that is known.
+
+        Its arguments are those of ``obstruction_of``.
+        """
+        waiting, failed = self._troubles_of(source, namespace)
+        if failed:
+            return self._told(*failed[-1])
+        if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
+            return self._told(*waiting[0])
+        past = self._past.get(source)
+        return self._told(past.pod, past.trouble) if past is not None and past.namespace == namespace else None
+
+    def _troubles_of(self, source: str, namespace: str) -> tuple[list[tuple[str, Trouble]], list[tuple[str, Trouble]]]:
+        """Of pods that wait, with what says most first, and of pods that have failed, each with the pod's name."""
         waiting: list[tuple[str, Trouble]] = []
         failed: list[tuple[str, Trouble]] = []
         pods = sorted(name for where, name in self._store.names(BY_SOURCE, source) if where == namespace)
@@ -265,11 +317,7 @@ class PodWatches:
                 waiting.append((note.pod, note.trouble))
         # That one is not ready yet says least: what keeps others from running may be why.
         waiting.sort(key=lambda found: found[1].reason == Reason.PODS_NOT_READY)
-        if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
-            return self._told(*waiting[0])
-        if failed and is_stalled:
-            return self._told(*failed[-1])
-        return self._told(*waiting[0]) if waiting else None
+        return waiting, failed
 
     def _told(self, pod: str, trouble: Trouble) -> Obstruction:
         worker = self._host.worker

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from doubles.drills import DRILLS, KINDS, definition, drill
 from doubles.jobs import Body, job
 from doubles.refusals import forbidden
-from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
+from doubles.watched_pods import SPEC, put_pod, set_status, watched, watching
+from doubles.world import WAITING, World, manager_of, two_workers
 
-from mirror.kinds.base import MirrorTransform
 from mirror.model import names
 
 pytestmark = pytest.mark.looptime
 
-SPEC = {"containers": [{"name": "main", "image": "nope:1"}]}
 IMAGE = {"name": "main", "image": "nope:1", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
 PULLING = {"phase": "Pending", "containerStatuses": [IMAGE]}
 RUNS = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
@@ -27,37 +23,6 @@ CREATING = {
     "phase": "Pending",
     "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}],
 }
-
-
-def watching(world_origin: str) -> dict[str, Any]:
-    return {"transform": MirrorTransform(world_origin, label_pods=True)}
-
-
-@asynccontextmanager
-async def watched() -> AsyncIterator[tuple[World, RunningManager]]:
-    world = World()
-    world.add_worker("east")
-    async with manager_of(world, **watching(world.origin)) as manager:
-        world.create(job())
-        await manager.settle()
-        world.controller("east").start("train")
-        await manager.settle()
-        yield world, manager
-
-
-def pod(world: World, name: str, status: Body, **metadata: Any) -> Body:
-    """A pod of the mirror, as its controller makes it: with the labels of the template."""
-    mirror = world.mirror("east")
-    assert mirror is not None
-    labels = mirror["spec"]["template"]["metadata"]["labels"]
-    metadata = {"name": name, "namespace": "default", "labels": labels, **metadata}
-    made = world.workers["east"].server.put("pods", {"metadata": metadata, "spec": SPEC})
-    set_status(world, name, status, metadata["namespace"])
-    return made
-
-
-def set_status(world: World, name: str, status: Body, namespace: str = "default") -> None:
-    world.workers["east"].server.edit("pods", name, lambda body: body.update(status=status), namespace)
 
 
 def warn(world: World, about: Body, kind: str, reason: str, message: str, *, at: datetime | None = None) -> None:
@@ -83,7 +48,7 @@ def told(world: World) -> tuple[str, str] | None:
 async def test_an_image_that_cannot_be_pulled_is_told_until_it_can() -> None:
     """By condition, annotation and one event; the kubelet's two reasons for one trouble are one."""
     async with watched() as (world, manager):
-        pod(world, "train-a", PULLING)
+        put_pod(world, "train-a", PULLING)
         await manager.settle(1)
         text = "worker east: pod train-a: container main: image nope:1: not found"
         assert told(world) == ("ImagePullBackOff", text)
@@ -105,7 +70,7 @@ async def test_an_image_that_cannot_be_pulled_is_told_until_it_can() -> None:
 async def test_a_volume_that_cannot_be_mounted_is_told_by_events_alone() -> None:
     """Its pod says ContainerCreating; whose it is, is read from the pod."""
     async with watched() as (world, manager):
-        made = pod(world, "train-a", CREATING)
+        made = put_pod(world, "train-a", CREATING)
         await manager.settle(1)
         assert told(world) is None
         warn(world, made, "Pod", "FailedMount", 'MountVolume.SetUp failed for volume "c": configmap "cfg" not found')
@@ -130,7 +95,7 @@ async def test_pods_that_may_not_be_created_are_told_until_one_is(combined: str)
         await manager.settle(1)
         message = "worker east: pods cannot be created: exceeded quota: few, requested: pods=1, used: pods=3"
         assert told(world) == ("QuotaExceeded", message)
-        pod(world, "train-a", CREATING)
+        put_pod(world, "train-a", CREATING)
         await manager.settle(1)
         assert told(world) is None
 
@@ -154,7 +119,7 @@ async def test_pods_of_another_namespace_say_nothing_of_ours() -> None:
     """Who may create pods anywhere on the worker may label them as they like (D18)."""
     async with watched() as (world, manager):
         world.workers["east"].server.put("namespaces", {"metadata": {"name": "elsewhere"}})
-        pod(world, "spoof", PULLING, namespace="elsewhere")
+        put_pod(world, "spoof", PULLING, namespace="elsewhere")
         await manager.settle(5)
         assert told(world) is None
 
@@ -162,7 +127,7 @@ async def test_pods_of_another_namespace_say_nothing_of_ours() -> None:
 async def test_a_job_whose_pods_fail_and_none_runs_is_told() -> None:
     async with watched() as (world, manager):
         ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
-        pod(world, "train-a", {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
+        put_pod(world, "train-a", {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
         await manager.settle(1)
         assert told(world) is None  # another one runs
         world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(failed=2), "default")
@@ -174,7 +139,7 @@ async def test_pods_that_have_failed_are_of_the_past_once_another_runs_for_a_min
     """And are told again when it fails, too."""
     async with watched() as (world, manager):
         ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
-        pod(world, "train-a", {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
+        put_pod(world, "train-a", {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
         edit = world.workers["east"].server.edit
         edit("jobs", "train", lambda body: body["status"].update(failed=2), "default")
         await manager.settle(50)
@@ -218,7 +183,7 @@ async def test_why_a_pod_is_not_ready_is_told_once_that_has_lasted() -> None:
     unready = RUNS | {"conditions": [{"type": "Ready", "status": "False"}]}
     async with watched() as (world, manager):
         world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
-        made = pod(world, "train-a", unready)
+        made = put_pod(world, "train-a", unready)
         warn(world, made, "Pod", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")
         await manager.settle(50)
         assert told(world) is None
@@ -250,7 +215,7 @@ async def test_what_is_known_of_another_pod_comes_before_one_that_is_only_not_re
     """A pod that was evicted, and the next, which no kubelet has taken yet; and one whose volume is not there."""
     fresh = {"phase": "Pending", "qosClass": "BestEffort"}
     async with watched() as (world, manager):
-        pod(world, "train-b", {"phase": "Failed", "reason": "Evicted", "message": "low on disk"})
+        put_pod(world, "train-b", {"phase": "Failed", "reason": "Evicted", "message": "low on disk"})
         labels = world.mirror("east")["spec"]["template"]["metadata"]["labels"]  # type: ignore[index]
         metadata = {"name": "train-a", "namespace": "default", "labels": labels}
         spec = SPEC | {"nodeName": "n1"}
@@ -383,7 +348,7 @@ async def test_pods_of_another_kind_are_told_by_the_labels_of_its_template() -> 
 async def test_a_pod_that_ends_well_is_in_trouble_no_more() -> None:
     """What happens to it afterwards is not watched; that it left is enough."""
     async with watched() as (world, manager):
-        pod(world, "train-a", PULLING)
+        put_pod(world, "train-a", PULLING)
         await manager.settle(11)
         assert told(world) is not None
         set_status(world, "train-a", {"phase": "Succeeded"})

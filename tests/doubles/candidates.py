@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from doubles.clock import LoopClock
 from doubles.managers import HOME
@@ -52,12 +53,14 @@ class Candidate:
 
 
 @asynccontextmanager
-async def candidate_for(world: World, name: str = "standby", *, elected: bool = False) -> AsyncIterator[Candidate]:
+async def candidate_for(
+    world: World, name: str = "standby", *, elected: bool = False, **changes: Any
+) -> AsyncIterator[Candidate]:
     """A manager that watches; with ``elected``, all that it writes needs the Lease. Its clients' peer is its name."""
     clock = LoopClock()
     permit = WritePermit(clock.boottime) if elected else None
     lease, log = LeaseSettings(HOME, "lease", name), get_log("mirror")
-    async with standby_of(world, clock, who={"peer": name, "permit": permit}) as manager:
+    async with standby_of(world, clock, who={"peer": name, "permit": permit}, **changes) as manager:
         yield Candidate(
             name, clock, manager, Leadership(manager.management, lease, clock=clock, log=log, permit=permit)
         )
