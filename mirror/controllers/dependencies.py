@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from mirror.batch.syntax import subdomain_problems
 from mirror.controllers.dependencies_ahead import Ahead
 from mirror.controllers.refusing import WorkerRefusal, refusal_text
 from mirror.controllers.write_context import WriteContext
@@ -185,13 +186,16 @@ class Dependencies:
         Raises:
             KubeError: it could not be asked.
         """
+        # API servers look at few of the names that a pod template has: none of these is one that an object can have.
+        impossible = {name for name in wanted if subdomain_problems(name.name)}
         async with asyncio.TaskGroup() as scope:
             tasks = {
                 name: scope.create_task(self._read_original(namespace, name), name="read what goes along")
                 for name in wanted
+                if name not in impossible
             }
+        lacking = [name for name in wanted if name in impossible and not wanted[name]]
         found: dict[Name, Contents] = {}
-        lacking: list[Name] = []
         for name, task in tasks.items():
             match task.result():
                 case Contents() as original:

@@ -25,6 +25,7 @@ from mirror.kube import requests
 from mirror.kube.errors import Conflict, Forbidden, KubeError, NotFound, TooLarge
 from mirror.kube.objects import Meta, Object, size_of
 from mirror.kube.requests import Rank
+from mirror.kube.resources import SECRETS, SERVICE_ACCOUNTS
 from mirror.kube.watch import list_pages
 from mirror.model import names
 from mirror.model.reasons import Obstruction
@@ -55,10 +56,12 @@ class Round:
     is_whole: bool = True
     """Everything could be listed: what is not among the copies is not there."""
     needs: dict[Place, list[Need]] = field(default_factory=dict)
-    unfinished: set[str] = field(default_factory=set)
-    """Mirrors that have not ended, by uid."""
     versions: dict[tuple[str, Name], str | None] = field(default_factory=dict)
     """Of originals, by the sources' namespace; None: there is none."""
+    accounts: dict[str, set[Place]] = field(default_factory=dict)
+    """Copies of ServiceAccounts that mirrors need, by the mirror's uid."""
+    pull_secrets: dict[Place, frozenset[Name]] = field(default_factory=dict)
+    """What these ServiceAccounts name here, as far as it was asked for."""
 
 
 class DependencyRounds:
@@ -130,7 +133,6 @@ class DependencyRounds:
         for count, (kind, source, mirror) in enumerate(self._mirrored(worker), 1):
             if count % _AT_A_TURN == 0:
                 await asyncio.sleep(0)
-            found.unfinished.add(mirror.metadata.uid)
             self._note_needs(worker, kind, source, mirror, found)
         return found
 
@@ -186,6 +188,8 @@ class DependencyRounds:
             place = Place(worker.name, mirror.metadata.namespace, name)
             need = Need(kind, source, mirror.metadata.uid, is_optional)
             found.needs.setdefault(place, []).append(need)
+            if name.kind == SERVICE_ACCOUNTS.kind:
+                found.accounts.setdefault(need.mirror_uid, set()).add(place)
 
     # -- keeping in step -----------------------------------------------------------------------------------------------
 
@@ -202,7 +206,7 @@ class DependencyRounds:
         if source_namespace is None or (copy is None and not found.is_whole):
             return
         owners = {owner.uid for owner in copy.owner_references or ()} if copy is not None else set[str]()
-        in_use = needs or owners & found.unfinished
+        in_use = needs or await self._is_pull_secret(place, owners, source_namespace, found)
         if in_use and not self._is_in_step(place, copy, await self._version_of(source_namespace, place.name, found)):
             await self._make_alike(worker, place, source_namespace, is_there=copy is not None)
         for need in needs:
@@ -210,6 +214,25 @@ class DependencyRounds:
                 if copy is not None and place not in self._dependencies.known:
                     self._know(place, copy)
                 await self._dependencies.add_owner(worker, place, need.kind, need.source, need.mirror_uid)
+
+    async def _is_pull_secret(self, place: Place, owners: set[str], source_namespace: str, found: Round) -> bool:
+        """Whether an account that goes along names this Secret here.
+
+        What the object there says of itself proves nothing: it would be filled with whatever has its name here (D18).
+        """
+        if place.name.kind != SECRETS.kind:
+            return False
+        accounts = {one for uid in owners for one in found.accounts.get(uid, ())}
+        for account in sorted(accounts):
+            if account.namespace != place.namespace:
+                continue
+            if account not in found.pull_secrets:
+                originals = await self._dependencies.read_originals(source_namespace, {account.name: True})
+                named = {} if isinstance(originals, Obstruction) else deciding.pull_secrets(originals)
+                found.pull_secrets[account] = frozenset(named)
+            if place.name in found.pull_secrets[account]:
+                return True
+        return False
 
     async def _version_of(self, namespace: str, name: Name, found: Round) -> str | None:
         """An original's version, asked for once a round."""

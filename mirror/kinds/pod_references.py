@@ -27,16 +27,27 @@ _SECRET_REFS = (
 IMAGE_PULL_SECRETS = "imagePullSecrets"
 PRIORITY_CLASS, RUNTIME_CLASS, VOLUME_CLAIM = "PriorityClass", "RuntimeClass", "PersistentVolumeClaim"
 
+EVERYWHERE = frozenset(
+    {(_SERVICE_ACCOUNT, "default"), (_CONFIG_MAP, "kube-root-ca.crt"), (_CONFIG_MAP, "openshift-service-ca.crt")}
+)
+"""What each cluster puts into each namespace, with contents of its own: copied it would be another cluster's."""
+
 Json = Mapping[str, object]
 
 
 def pod_references(pod: Json, path: str) -> Iterator[Reference]:
     """Everything that a pod's spec refers to, in the order of its fields; one object perhaps several times.
 
-    A namespace's own ServiceAccount ``default`` is on every cluster, and no reference.
+    What is in every namespace of every cluster (``EVERYWHERE``) is no reference.
     """
+    for one in _references(pod, path):
+        if (one.kind, one.name) not in EVERYWHERE:
+            yield one
+
+
+def _references(pod: Json, path: str) -> Iterator[Reference]:
     account = text(pod.get("serviceAccountName")) or text(pod.get("serviceAccount"))
-    if account not in ("", "default"):
+    if account:
         yield Reference(_SERVICE_ACCOUNT, account, f"{path}.serviceAccountName")
     for one in items(pod.get(IMAGE_PULL_SECRETS)):
         if name := text(mapping(one).get("name")):

@@ -306,6 +306,20 @@ async def test_what_is_missing_here_is_waited_for() -> None:
         assert not shown_as_suspended(world)
 
 
+@pytest.mark.parametrize("name", ["../../finance/secrets/bank", "token/x", "..", "No_Name", "x" * 254])
+async def test_what_no_object_can_be_named_is_missing_and_not_asked_for(name: str) -> None:
+    """API servers take any text as the name of a volume's Secret: in a path it would be another one (D22, D18)."""
+    async with one_worker() as (world, manager):
+        body = training()
+        body["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "secret": {"secretName": name}}]
+        world.create(body)
+        await manager.settle()
+        assert progressing(world) == ("False", "DependencyMissing")
+        asked = {one.path.partition("/secrets/")[2] for one in world.management.sent}
+        assert asked == {"", "token"}
+        assert world.mirrors() == []
+
+
 async def test_what_is_optional_may_be_missing_and_comes_later() -> None:
     """As at home: the pods start without it."""
     async with one_worker() as (world, manager):
@@ -389,6 +403,52 @@ async def test_pull_secrets_of_an_account_go_along_with_it() -> None:
         await manager.settle()
         assert sorted(copies(world)) == ["builder", "registry", "settings", "token"]
         assert copies(world)["builder"]["imagePullSecrets"] == [{"name": "registry"}]
+
+
+async def test_a_change_of_a_pull_secret_follows() -> None:
+    """No pod template names it: its account does."""
+    async with one_worker() as (world, manager):
+        server = world.management.server
+        server.edit("serviceaccounts", "builder", lambda body: body.update(imagePullSecrets=[{"name": "registry"}]))
+        server.put("secrets", {"metadata": {"name": "registry", "namespace": "default"}, "data": {"a": "YQ=="}})
+        world.create(training())
+        await manager.settle()
+        server.edit("secrets", "registry", lambda body: body.update(data={"a": "Yg=="}))
+        await manager.settle(61)
+        assert copies(world)["registry"]["data"] == {"a": "Yg=="}
+
+
+@pytest.mark.parametrize("kind", ["configmaps", "secrets", "serviceaccounts"])
+@pytest.mark.parametrize("namespace", ["default", "finance"])
+async def test_a_worker_is_sent_nothing_that_no_job_refers_to(kind: str, namespace: str) -> None:
+    """D18: whoever may make objects on a worker could have what bears all marks of a copy filled, by its name."""
+    async with one_worker() as (world, manager):
+        here, there = world.management.server, world.workers["east"].server
+        for server in (here, there) if namespace != "default" else ():
+            server.put("namespaces", {"metadata": {"name": namespace}})
+        for account in ("builder", "other"):  # one account is the Job's; the other one's Secrets are not
+            body = {"metadata": {"name": account, "namespace": namespace}, "imagePullSecrets": [{"name": "bank"}]}
+            if (account, namespace) != ("builder", "default"):
+                here.put("serviceaccounts", body)
+        here.put(kind, _bank(namespace))
+        world.create(training())
+        await manager.settle()
+        mirror = there.get("jobs", "train")["metadata"]
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": mirror["uid"]}
+        marks = {"labels": {names.ORIGIN: world.origin}, "annotations": {names.COPY_OF: "u/1"}}
+        metadata = {"name": "bank", "namespace": namespace, "ownerReferences": [owner]} | marks
+        forged = there.put(kind, {"metadata": metadata})
+        await manager.settle(130)
+        assert there.get(kind, "bank", namespace) == forged
+
+
+def _bank(namespace: str) -> Body:
+    """What is nobody's business on a worker."""
+    return {
+        "metadata": {"name": "bank", "namespace": namespace},
+        "data": {"password": "aHVudGVyMg=="},
+        "imagePullSecrets": [{"name": "hidden"}],
+    }
 
 
 async def test_a_missing_namespace_is_made_where_that_is_allowed() -> None:

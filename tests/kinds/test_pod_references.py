@@ -107,6 +107,10 @@ def test_optional_references_are_told_apart(pod: Any) -> None:
         pytest.param({"serviceAccountName": "default"}, id="the default account"),
         pytest.param({"volumes": [{"configMap": {"name": ""}}]}, id="an empty name"),
         pytest.param(
+            {"volumes": [{"projected": {"sources": [{"configMap": {"name": "kube-root-ca.crt"}}]}}]},
+            id="the authority that each cluster puts into each namespace",
+        ),
+        pytest.param(
             {"volumes": "x", "containers": [None, {"env": 3}], "imagePullSecrets": [{"name": 5}]}, id="other types"
         ),
     ],
