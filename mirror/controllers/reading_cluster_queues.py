@@ -5,7 +5,8 @@ Called by ``worker_rounds``. A worker without Kueue has no queues, which is no n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from mirror.kube.errors import BadAnswer, NotServed, PageNotFound
 from mirror.kube.objects import Object
@@ -13,8 +14,12 @@ from mirror.kube.resources import CLUSTER_QUEUES, LOCAL_QUEUES, Resource
 from mirror.kube.watch import list_pages
 from mirror.placement.cluster_queues import cluster_queue_of, free_quota, is_stopped
 from mirror.placement.facts import OTHERS, Subject
+from mirror.runtime.store import Name, name_of
 from mirror.workers.worker import Worker
 
+V = TypeVar("V")
+
+LONGEST_NAME = 253
 MOST_QUEUES = 10_000
 """Of one worker, of each kind: more is no answer that is of use (D29)."""
 
@@ -27,34 +32,35 @@ async def read_cluster_queues(worker: Worker) -> Mapping[Subject, float]:
     Raises:
         KubeError: it was not read.
     """
-    cluster_queues = await _list(worker, CLUSTER_QUEUES, (None,))
-    local_queues = await _list(worker, LOCAL_QUEUES, worker.watches.namespaces)
-    if cluster_queues is None or local_queues is None:
+    shares = await _read(worker, CLUSTER_QUEUES, (None,), _share)
+    leads_to = await _read(worker, LOCAL_QUEUES, worker.watches.namespaces, _where)
+    if shares is None or leads_to is None:
         return {}
-    shares = {queue.metadata.name: _share(queue) for queue in cluster_queues}
+    by_name = {name: share for (_, name), share in shares.items()}
     found: dict[Subject, float] = {OTHERS: 0.0}
-    for queue in local_queues:
-        namespace = worker.source_namespace_of(queue.metadata.namespace)
+    for (where, name), cluster_queue in leads_to.items():
+        namespace = worker.source_namespace_of(where)
         if namespace is not None:
-            spec = _spec(queue)
-            share = 0.0 if is_stopped(spec) else shares.get(cluster_queue_of(spec), 0.0)
-            found[namespace, queue.metadata.name] = share
+            found[namespace, name] = by_name.get(cluster_queue, 0.0)
     return found
 
 
-async def _list(worker: Worker, versions: Sequence[Resource], namespaces: Sequence[str | None]) -> list[Object] | None:
-    """Of the first version that the worker serves; None where it serves none."""
+async def _read(
+    worker: Worker, versions: Sequence[Resource], namespaces: Sequence[str | None], fact: Callable[[Object], V]
+) -> dict[Name, V] | None:
+    """A fact of each, of the first version that the worker serves; None where it serves none. No more is kept (D29)."""
     for resource in versions:
-        objects: list[Object] = []
+        found: dict[Name, V] = {}
+        count = 0
         try:
             for namespace in namespaces:
                 async for page in list_pages(worker.client, resource, namespace=namespace):
-                    objects += page.objects
-                    if len(objects) > MOST_QUEUES:
+                    if (count := count + len(page.objects)) > MOST_QUEUES:
                         raise BadAnswer(f"more than {MOST_QUEUES} {resource.kind}s")
+                    found |= {name_of(one): fact(one) for one in page.objects}
         except (NotServed, PageNotFound):  # or a proxy lost it: nothing is known then, either
             continue
-        return objects
+        return found
     return None
 
 
@@ -65,8 +71,11 @@ def _share(queue: Object) -> float:
         return 0.0
 
 
-def _spec(queue: Object) -> Mapping[str, object]:
+def _where(queue: Object) -> str:
+    """The ClusterQueue that a LocalQueue leads to; empty where it leads to none that has anything."""
     try:
-        return queue.spec_dict()
+        spec = queue.spec_dict()
     except BadAnswer:
-        return {}
+        return ""
+    name = "" if is_stopped(spec) else cluster_queue_of(spec)
+    return name if len(name) <= LONGEST_NAME else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from mirror.batch import views
@@ -20,7 +19,7 @@ MOST_QUOTAS = 10_000
 
 async def read_quotas(worker: Worker) -> Mapping[Subject, float]:
     """By namespace of sources, the share that is free; raises KubeError."""
-    quotas: defaultdict[str, list[tuple[Amounts, Amounts]]] = defaultdict(list)
+    shares: dict[Subject, float] = {}
     count = 0
     for namespace in worker.watches.namespaces:
         async for page in list_pages(worker.client, RESOURCE_QUOTAS, namespace=namespace):
@@ -28,18 +27,20 @@ async def read_quotas(worker: Worker) -> Mapping[Subject, float]:
                 if (count := count + 1) > MOST_QUOTAS:
                     raise BadAnswer(f"more than {MOST_QUOTAS} ResourceQuotas")
                 source_namespace = worker.source_namespace_of(found.metadata.namespace)
-                if source_namespace is not None and (amounts := _amounts_of(found)) is not None:
-                    quotas[source_namespace].append(amounts)
-    shares = {(namespace, ""): free_share(of_namespace) for namespace, of_namespace in quotas.items()}
-    return {subject: share for subject, share in shares.items() if share is not None}
+                # Of each nothing but this is kept: what a worker writes into them may be long (D29).
+                share = free_share((_amounts_of(found),)) if source_namespace is not None else None
+                if source_namespace is not None and share is not None:
+                    subject = source_namespace, ""
+                    shares[subject] = min(share, shares.get(subject, share))
+    return shares
 
 
-def _amounts_of(quota: Object) -> tuple[Amounts, Amounts] | None:
-    """``hard`` and ``used`` as its controller has them; None for one of some pods only, or that is unreadable."""
+def _amounts_of(quota: Object) -> tuple[Amounts, Amounts]:
+    """``hard`` and ``used`` as its controller has them; nothing of one of some pods only, or that is unreadable."""
     try:
         spec, status = quota.spec_dict(), quota.status_dict()
     except BadAnswer:
-        return None
+        return {}, {}
     if spec.get("scopes") or spec.get("scopeSelector"):
-        return None
+        return {}, {}
     return views.mapping(status.get("hard")), views.mapping(status.get("used"))

@@ -48,12 +48,7 @@ class WorkloadReasons:
         if not held:
             return {}
         namespaces = {worker.namespace_of(key.namespace) for key in held}
-        uids, texts = frozenset(held.values()), dict[str, str]()
-        for found in await _workloads(worker, sorted(namespaces)):
-            uid = job_uid_of(found.labels)
-            if uid in uids and (text := _text(found)):
-                texts[uid] = text
-        return texts
+        return await _texts(worker, sorted(namespaces), frozenset(held.values()))
 
     def report(self, worker: str, texts: Mapping[str, str]) -> None:
         """Each Job of which another text was read is looked at."""
@@ -73,24 +68,28 @@ class WorkloadReasons:
         }
 
 
-async def _workloads(worker: Worker, namespaces: list[str]) -> list[Object]:
+async def _texts(worker: Worker, namespaces: list[str], uids: frozenset[str]) -> dict[str, str]:
     """Of the first version that the worker serves; none where there is no Kueue."""
     for resource in KUEUE_WORKLOADS:
         try:
-            return await _listed(worker, resource, namespaces)
+            return await _texts_in(worker, resource, namespaces, uids)
         except (NotServed, PageNotFound):
             continue
-    return []
+    return {}
 
 
-async def _listed(worker: Worker, resource: Resource, namespaces: list[str]) -> list[Object]:
-    objects: list[Object] = []
+async def _texts_in(worker: Worker, resource: Resource, namespaces: list[str], uids: frozenset[str]) -> dict[str, str]:
+    """Nothing else is kept of Workloads than the texts of those that are asked for (D29)."""
+    texts, count = dict[str, str](), 0
     for namespace in namespaces:
         async for page in list_pages(worker.client, resource, namespace=namespace):
-            objects += page.objects
-            if len(objects) > MOST_WORKLOADS:
+            if (count := count + len(page.objects)) > MOST_WORKLOADS:
                 raise BadAnswer(f"more than {MOST_WORKLOADS} Workloads")
-    return objects
+            for found in page.objects:
+                uid = job_uid_of(found.labels)
+                if uid in uids and (text := _text(found)):
+                    texts[uid] = text
+    return texts
 
 
 def _text(found: Object) -> str:
