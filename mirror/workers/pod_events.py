@@ -23,6 +23,10 @@ FIELD_SELECTOR = "type=Warning"
 WATCH_SECONDS = 600
 SILENT_SECONDS = 700.0
 LONGEST_LINE = 64 * 1024
+BREATH_BYTES = 256 * 1024
+"""After so many others get their turn: a worker may send lines faster than they are read (D12)."""
+_BYTES_OF_LINE = 1024
+"""What one line counts beside its length: many short ones take longer than few long ones."""
 AGAIN = Backoff(first=1.0, most=60.0, jitter=0.3)
 
 
@@ -96,7 +100,7 @@ async def follow(
     on_trouble: Callable[[KubeError], None],
 ) -> None:
     """Hand out warnings as they happen, those of the last hour first; ends only by cancellation."""
-    failures = 0
+    failures, taken = 0, 0
     while True:
         request = requests.watch(
             EVENTS, namespace=namespace, field_selector=FIELD_SELECTOR, timeout_seconds=WATCH_SECONDS
@@ -105,6 +109,10 @@ async def follow(
             async with client().stream(request, silent_seconds=SILENT_SECONDS) as lines:
                 async for line in lines:
                     failures = 0
+                    taken += len(line) + _BYTES_OF_LINE
+                    if taken > BREATH_BYTES:
+                        taken = 0
+                        await asyncio.sleep(0)
                     if (found := decode_warning(line)) is not None:
                         take(found)
         except KubeError as error:

@@ -6,7 +6,7 @@ import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -14,8 +14,11 @@ from doubles.jobs import job
 from doubles.world import RunningManager, World, manager_of
 
 from mirror.kinds.base import MirrorTransform
+from mirror.kube.client import Client
 from mirror.kube.objects import decode_object
+from mirror.kube.requests import Request
 from mirror.model import names
+from mirror.workers import pod_events
 from mirror.workers import pods as watching
 from mirror.workers.pod_events import LONGEST_LINE, Warned, decode_warning
 from mirror.workers.pod_trouble import condensed
@@ -152,6 +155,38 @@ async def test_names_that_no_server_gives_are_not_kept() -> None:
             body = {"metadata": {**metadata, field: "x" * 1000}, "status": waits("ErrImagePull")}
             assert condensed(decode_object(msgspec.json.encode(body))) is None
         await manager.settle(1)
+
+
+@pytest.mark.parametrize(
+    "line", [b"x", b'{"type":"ADDED","object":{"involvedObject":{"kind":"Pod","uid":"u"},"reason":"FailedMount"}}']
+)
+async def test_warnings_that_come_faster_than_they_are_read_leave_the_loop_to_others(line: bytes) -> None:
+    """D12: lines that are there already are read without waiting, megabytes of them."""
+    number, turns, is_over = 20_000, 0, asyncio.Event()
+
+    class Flood:
+        @asynccontextmanager
+        async def stream(self, request: Request, *, silent_seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
+            yield self._lines()
+
+        async def _lines(self) -> AsyncIterator[bytes]:
+            for _ in range(number):
+                yield line
+            is_over.set()
+
+    async def others() -> None:
+        nonlocal turns
+        while not is_over.is_set():
+            turns += 1
+            await asyncio.sleep(0)
+
+    client = cast("Client", Flood())
+    following = asyncio.create_task(
+        pod_events.follow(lambda: client, None, take=lambda _: None, on_trouble=lambda _: None)
+    )
+    await others()
+    following.cancel()
+    assert turns > number / 300
 
 
 def test_lines_that_are_too_long_are_not_decoded() -> None:
