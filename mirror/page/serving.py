@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import TypeVar
@@ -26,6 +27,7 @@ from mirror.page import hosts, inside
 from mirror.page.badges import default_kind
 from mirror.page.board import Board, NotReady
 from mirror.page.entrance import MOST_BYTES, Entrance, form
+from mirror.page.pace import Turns
 from mirror.page.query import LONGEST, Query, parse
 from mirror.page.scope import Scope
 from mirror.page.skeleton import About, error_page, job_page, list_page
@@ -134,6 +136,7 @@ class _Site:
         self._doors = doors
         self._entrance = Entrance(doors, asyncio.get_running_loop().time)
         self._streams = streams
+        self._turns = Turns()
         self._hosts = frozenset(name.lower() for name in place.hosts)
         self._assets = {name: files("mirror.page").joinpath("assets", name).read_bytes() for name in _ASSETS}
         self._about = About(
@@ -184,11 +187,12 @@ class _Site:
         query, visitor = parse(request.query), await self._entrance.visitor(request)
         with self._board.looking():
             if visitor is None:
-                drawn = await self._first(query)
+                view = await self._first(query)
             else:
                 scope = await self._scope(visitor, query)
-                drawn = await self._when_ready(lambda: self._board.list_view(query, scope))
-        return _html(list_page(drawn.drawn(), query, self._for(visitor), self._board.now()))
+                view = await self._when_ready(lambda: partial(self._board.list_view, query, scope))
+            about = self._for(visitor)
+            return await self._made(lambda: list_page(view().drawn(), query, about, self._board.now()), visitor)
 
     async def _scope(self, visitor: Visitor, query: Query) -> Scope | None:
         assert self._doors is not None
@@ -205,22 +209,33 @@ class _Site:
         has_inside = self._doors is not None and self._doors.has_inside
         return msgspec.structs.replace(self._about, visitor=visitor.name, has_inside=has_inside)
 
-    async def _first(self, query: Query) -> View:
-        """The list; where there are thousands of Jobs the newest at once, and the counts with the stream."""
+    async def _first(self, query: Query) -> Callable[[], View]:
+        """What makes the list; where there are thousands of Jobs the newest at once, and the counts with the stream."""
         if query == Query() and not self._board.is_ready:
             with suppress(TimeoutError):
                 async with asyncio.timeout(SOON_SECONDS):
                     await self._board.wait_until_ready()
             if not self._board.is_ready:
-                return self._board.first_view()
-        return await self._when_ready(lambda: self._board.list_view(query))
+                return self._board.first_view
+        return await self._when_ready(lambda: partial(self._board.list_view, query))
+
+    async def _made(self, page: Callable[[], str], visitor: Visitor | None, *, status: int = 200) -> web.Response:
+        """A page, once it is its turn: each may take a tenth of a second, in which nothing else is done."""
+        try:
+            return _html(await self._turns.make(page, visitor.name if visitor is not None else ""), status=status)
+        except NotReady:
+            raise _not_ready() from None
 
     async def _job(self, request: web.Request) -> web.Response:
         key = _key(request, request.match_info["namespace"], request.match_info["name"])
         visitor = await self._admitted(request, key)
-        view = self._board.job_view(key, is_outlined=visitor is not None)
-        page = job_page(view.drawn(), key, self._for(visitor), self._board.now())
-        return _html(page, status=200 if self._board.has(key) else 404)
+        about, status = self._for(visitor), 200 if self._board.has(key) else 404
+
+        def page() -> str:
+            view = self._board.job_view(key, is_outlined=visitor is not None)
+            return job_page(view.drawn(), key, about, self._board.now())
+
+        return await self._made(page, visitor, status=status)
 
     async def _part(self, request: web.Request) -> web.StreamResponse:
         """What is inside a mirror; each is asked of ``access``, which finds out itself who may."""
@@ -315,10 +330,12 @@ class _Site:
                 await self._board.wait_until_ready()
             return view()
         except (TimeoutError, NotReady):
-            raise web.HTTPServiceUnavailable(
-                body=error_page("Not ready", "The manager is still loading Jobs and workers. Try again in a moment."),
-                content_type="text/html",
-            ) from None
+            raise _not_ready() from None
+
+
+def _not_ready() -> web.HTTPServiceUnavailable:
+    text = "The manager is still loading Jobs and workers. Try again in a moment."
+    return web.HTTPServiceUnavailable(body=error_page("Not ready", text), content_type="text/html")
 
 
 def _key(request: web.Request, namespace: str, name: str) -> SourceKey:

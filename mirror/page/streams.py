@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from aiohttp import web
 
 from mirror.page.board import Board
+from mirror.page.pace import PAGES_BURST_SECONDS, PAGES_SHARE, Pace
 from mirror.page.view import Sent, View
 from mirror.telemetry.logs import Log
 
@@ -56,8 +57,9 @@ class Streams:
         self._log = log
         self._open = 0
         self._is_ending = False
-        self._paid_at = float("-inf")
-        """When what was spent is paid for."""
+        self._pace = Pace(CPU_SHARE, CPU_BURST_SECONDS)
+        self._opening = Pace(PAGES_SHARE, PAGES_BURST_SECONDS)
+        """Of first messages, before which nothing was paid for: who opens stream after stream gets a share, too."""
 
     @property
     def count(self) -> int:
@@ -100,7 +102,9 @@ class Streams:
         end = loop.time() + LONGEST_SECONDS
         with self._board.looking():
             await _send(write, _RETRY)
-            told = loop.time()
+            await self._board.wait_until_ready()
+            await asyncio.sleep(self._opening.owed(loop.time()))
+            told, is_first = loop.time(), True
             while not self._is_ending and loop.time() < end:
                 await self._board.wait_until_ready()
                 if renew is not None and loop.time() - asked >= RENEW_SECONDS:
@@ -112,18 +116,16 @@ class Streams:
                 began = time.thread_time()
                 news = sent.news(view())
                 cost = time.thread_time() - began
+                if is_first:
+                    self._opening.paid(cost, loop.time())
+                    is_first = False
                 if news is not None or loop.time() - told >= HEARTBEAT_SECONDS:
                     await _send(write, _HEARTBEAT if news is None else b"data: " + news + b"\n\n")
                     told = loop.time()
-                await asyncio.sleep(max(GAP_SECONDS, self._paid(cost, loop.time())))
+                await asyncio.sleep(max(GAP_SECONDS, self._pace.paid(cost, loop.time())))
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(told + HEARTBEAT_SECONDS):
                         await change.wait()
-
-    def _paid(self, cost: float, now: float) -> float:
-        """After how many seconds the share of a core for all streams has paid for this too."""
-        self._paid_at = max(self._paid_at, now - CPU_BURST_SECONDS / CPU_SHARE) + cost / CPU_SHARE
-        return self._paid_at - now
 
     @contextmanager
     def _room(self) -> Iterator[None]:
