@@ -67,7 +67,8 @@ def play(
     number: int, *, machines: Sequence[str] = MACHINES, length: int = 100, shrinks: bool = False
 ) -> tuple[int, str]:
     """Play the histories of one seed; what went wrong, or nothing."""
-    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    # Of this tree, whichever is installed.
+    sys.path[:0] = [str(Path(__file__).parents[above]) for above in range(3)]
     import gc
     import traceback
 
