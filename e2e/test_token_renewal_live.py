@@ -52,7 +52,7 @@ class NoSources:
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def is_ours(self, kind: Kind, found: Object) -> bool:
+    def is_source(self, kind: Kind, found: Object) -> bool:
         return False
 
     def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:

@@ -10,7 +10,7 @@ import msgspec
 from mirror.controllers.memory import Memories
 from mirror.decide.identity import Identity, identify, own_labels
 from mirror.decide.snapshot import Source
-from mirror.kinds.asking import is_ours, was_moved
+from mirror.kinds.asking import asks_us_alone, was_moved
 from mirror.kinds.base import Changes, Kind, MirrorTransform
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -46,7 +46,7 @@ class Comparison:
             source_uid=source.metadata.uid,
             recorded_uid=self._memories.recorded_uid(kind, source),
             management_uid=self._transform.management_uid,
-            is_source=is_ours(kind, mirror, self._managed_by),
+            is_source=asks_us_alone(kind, mirror, self._managed_by),
         )
 
     def changes(self, source: Source, mirror: Object | None) -> Changes | None:

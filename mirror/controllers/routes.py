@@ -11,7 +11,7 @@ from mirror.controllers.sweeping import DueSweeps
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.ending import has_failed
 from mirror.decide.identity import Identity
-from mirror.kinds.asking import is_ours, was_moved
+from mirror.kinds.asking import asks_us_alone, is_ours, was_moved
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.own_annotations import OF_PLACEMENT
 from mirror.kinds.queueing import is_reset
@@ -63,6 +63,10 @@ class Routes:
     def is_ours(self, kind: Kind, found: Object) -> bool:
         """D1: exactly our value."""
         return is_ours(kind, found, self._managed_by)
+
+    def is_source(self, kind: Kind, found: Object) -> bool:
+        """Whether an object on a worker is a source itself, of this management cluster or of another one."""
+        return asks_us_alone(kind, found, self._managed_by)
 
     def on_event(self, kind: Kind, event: WatchEvent) -> None:
         """Every event of a kind on the management cluster, ours or not (KEP-4368: counted on ADDED only)."""

@@ -21,7 +21,7 @@ from mirror.decide.identity import Identity, identify, own_labels
 from mirror.decide.plan import FindMirror, RenewLease
 from mirror.decide.seeding import is_to_be_seeded
 from mirror.decide.snapshot import Look, Snapshot
-from mirror.kinds.asking import is_ours
+from mirror.kinds.asking import asks_us_alone
 from mirror.kinds.base import Changes
 from mirror.kube import requests
 from mirror.kube.errors import (
@@ -234,7 +234,7 @@ class MirrorWriter:
             source_uid=seen.source.uid,
             recorded_uid=recorded,
             management_uid=transform.management_uid,
-            is_source=is_ours(seen.source.kind, found, self._t.state.managed_by),
+            is_source=asks_us_alone(seen.source.kind, found, self._t.state.managed_by),
         )
 
     def _refused(self, seen: Snapshot, worker: Worker, because: str, *, reason: str, was_first: bool) -> None:

@@ -17,6 +17,15 @@ def is_ours(kind: Kind, found: Object, managed_by: str) -> bool:
     return kind.managed_by(found) == (kind.managed_by_value or managed_by)
 
 
+def asks_us_alone(kind: Kind, found: Object, managed_by: str) -> bool:
+    """Whether an object asks to be mirrored by a value that nobody else has: a mirror never does, wherever it is (D1).
+
+    Where a kind's API server takes only some values, a worker's own controllers may put such a one on what runs there,
+    as Kueue does.
+    """
+    return not kind.managed_by_value and is_ours(kind, found, managed_by)
+
+
 def state(kind: Kind, found: Object) -> str:
     """A mirror's state for metrics: running, suspended or finished."""
     if kind.summary(found).is_finished:

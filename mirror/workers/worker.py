@@ -80,7 +80,7 @@ class WorkerHost(Protocol):
 class WorkerListener(Protocol):
     """Who knows the sources; each change of a worker and its mirrors is reported to it."""
 
-    def is_ours(self, kind: Kind, found: Object) -> bool: ...
+    def is_source(self, kind: Kind, found: Object) -> bool: ...
 
     def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
 
@@ -120,7 +120,7 @@ class Worker:
                 origin=host.origin,
                 hooks=MirrorHooks(
                     on_change=partial(listener.on_mirror_change, self, kind),
-                    is_source=partial(listener.is_ours, kind),
+                    is_source=partial(listener.is_source, kind),
                     source_size=partial(listener.source_size, self, kind),
                     on_unknown_dropped=partial(host.on_unknown_dropped, self),
                     on_too_large=partial(host.on_too_large, self),
