@@ -307,7 +307,7 @@ async def _build(
     if settings.kinds:
         from mirror.controllers.kind_schemas import KindSchemas, kinds_by_path  # only where there are some
 
-        schemas = KindSchemas(management, kinds_by_path(wanted.kinds, settings.kinds), log=log)
+        schemas = KindSchemas(management, kinds_by_path(wanted.kinds, settings.kinds), mirroring.look_again, log=log)
         manager.kept.append(("check kinds", schemas.run))
     metrics.before_scrape(Gauges(mirroring, registry, cluster=management.name, metrics=metrics, clock=clock).refresh)
     return manager

@@ -1,20 +1,22 @@
-"""Reads the definition of each kind on the management cluster, as soon as it is served.
+"""Reads the definition of each kind on the management cluster, as soon as it is served and whenever it is another one.
 
 Told once is what of the setting ``kinds`` it does not know: paths that are no fields of the kind; whether workers know
-them ``mirror kinds --check`` says. The kind learns what a status may be. It is read again once a status is refused.
+them ``mirror kinds --check`` says. The kind learns what a status may be: by the definition of an earlier release,
+fields of a later one would be left out for ever. It is also read again once a status is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from mirror.kinds.base import Kind
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.declared.schemas import unknown_fields
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
-from mirror.kube.openapi import schema_of
+from mirror.kube.openapi import addresses, document_of, schema_of
 from mirror.settings.kinds import KindEntry
 from mirror.telemetry.logs import Log
 
@@ -32,34 +34,61 @@ def kinds_by_path(kinds: Kinds, entries: tuple[KindEntry, ...]) -> dict[str, Dec
 
 
 class KindSchemas:
-    """Looks until every kind has been found."""
+    """Looks at the addresses of all definitions, and reads those that are not known as they are."""
 
-    def __init__(self, management: Client, kinds: Mapping[str, DeclaredKind], *, log: Log) -> None:
-        """``kinds``: by their paths in the settings."""
+    def __init__(
+        self,
+        management: Client,
+        kinds: Mapping[str, DeclaredKind],
+        look_again: Callable[[Kind], None] = lambda kind: None,
+        *,
+        log: Log,
+    ) -> None:
+        """``kinds``: by their paths in the settings; ``look_again``: at the sources of a kind whose statuses differ."""
         self._management = management
-        self._unseen = dict(kinds)
         self._kinds = dict(kinds)
+        self._look_again = look_again
         self._log = log
+        self._read_at: dict[str, str] = {}
+        """By path, the address that a definition had before it was read."""
+        self._statuses: dict[str, object] = {}
+        """By path, what a definition that was read says of the status."""
 
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
+            published = await self._addresses()
             for path, kind in self._kinds.items():
-                if path in self._unseen or kind.is_schema_doubted:
-                    await self._look(path, kind)
+                address = published.get(document_of(kind.resource), "")
+                is_other = bool(address) and address != self._read_at.get(path)
+                if path not in self._statuses or kind.is_schema_doubted or is_other:
+                    await self._read(path, kind, address)
             await asyncio.sleep(INTERVAL_SECONDS)
 
-    async def _look(self, path: str, kind: DeclaredKind) -> None:
+    async def _addresses(self) -> Mapping[str, str]:
+        try:
+            return await addresses(self._management)
+        except KubeError as error:
+            self._log.debug("addresses of schemas not read", error=error)
+            return {}
+
+    async def _read(self, path: str, kind: DeclaredKind, address: str) -> None:
         """Read the definition, if the kind is served."""
+        is_first = path not in self._statuses
         try:
             schema = await schema_of(self._management, kind.resource)
             if schema is None:
                 return
-            problems = unknown_fields(kind.entry, schema, path=path) if path in self._unseen else []
-            kind.learn_status(schema.part("status"))
+            problems = unknown_fields(kind.entry, schema, path=path) if is_first else []
+            status = schema.part("status")
+            kind.learn_status(status)
         except KubeError as error:
             self._log.debug("schema not read", kind=kind.name, error=error)
             return
         for problem in problems:
             self._log.warning("setting does not fit the kind", kind=kind.name, problem=str(problem))
-        self._unseen.pop(path, None)
+        self._read_at[path] = address
+        if not is_first and status != self._statuses[path]:
+            self._log.info("definition changed", kind=kind.name)
+            self._look_again(kind)
+        self._statuses[path] = status

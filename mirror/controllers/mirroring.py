@@ -31,7 +31,7 @@ from mirror.controllers.write_context import WriteContext
 from mirror.decide.plan import Plan
 from mirror.decide.rules import decide
 from mirror.decide.snapshot import Snapshot
-from mirror.kinds.base import MirrorTransform
+from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
 from mirror.model.keys import Key, MirrorKey
@@ -132,6 +132,11 @@ class Mirroring:
     def known(self) -> Knowledge:
         """What this manager knows, for people."""
         return Knowledge(self._state)
+
+    def look_again(self, kind: Kind) -> None:
+        """Look at all sources of a kind: something that none of them shows has changed."""
+        for _, source in self.sources.of_kind(kind.name):
+            self._state.intake.add(source_key(kind, source))
 
     # -- life -----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Documents are megabytes: of each level only what lies on a path is decoded. Whoe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ DEADLINE_SECONDS = 20.0
 MOST_BYTES = 32 * 2**20
 """Ray's document, the largest of those that are known, has five million."""
 _MOST_DEPTH = 64
+_ROOT = "/openapi/v3"
 
 
 class Sender(Protocol):
@@ -59,6 +60,14 @@ class _Components(msgspec.Struct, frozen=True):
 
 class _Document(msgspec.Struct, frozen=True):
     components: _Components = _Components()
+
+
+class _Published(msgspec.Struct, frozen=True, rename={"address": "serverRelativeURL"}):
+    address: str = ""
+
+
+class _Index(msgspec.Struct, frozen=True):
+    paths: dict[str, _Published] = {}
 
 
 class Schema:
@@ -123,13 +132,36 @@ def _decode(raw: msgspec.Raw) -> _Node:
         raise BadAnswer("the response is not an OpenAPI document") from error
 
 
+async def addresses(sender: Sender) -> Mapping[str, str]:
+    """Where a server publishes its documents, by ``document_of``: each address has a hash of what is said there.
+
+    Raises:
+        KubeError: it does not say.
+    """
+    request = Request("get", "GET", _ROOT, deadline_seconds=DEADLINE_SECONDS, most_bytes=MOST_BYTES)
+    try:
+        raw = await sender.send(request)
+    except (NotFound, NotServed, PageNotFound):
+        return {}
+    try:
+        index = msgspec.json.decode(raw, type=_Index)
+    except JUNK as error:
+        raise BadAnswer("the response is not an index of OpenAPI documents") from error
+    return {name: one.address for name, one in index.paths.items()}
+
+
+def document_of(resource: Resource) -> str:
+    """The document that a kind of a group is in."""
+    return f"apis/{resource.api_version}"
+
+
 async def schema_of(sender: Sender, resource: Resource) -> Schema | None:
     """The schema of a kind of a group; None where a server does not publish it.
 
     Raises:
         KubeError: it does not say.
     """
-    path = f"/openapi/v3/apis/{resource.api_version}"
+    path = f"{_ROOT}/{document_of(resource)}"
     request = Request("get", "GET", path, deadline_seconds=DEADLINE_SECONDS, most_bytes=MOST_BYTES)
     try:
         raw = await sender.send(request)

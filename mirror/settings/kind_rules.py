@@ -21,7 +21,9 @@ _TYPE = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,6
 _REASON = re.compile(r"([A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?)?")
 _LABEL = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([-A-Za-z0-9_.]|\{(name|uid|status(\.[A-Za-z][A-Za-z0-9]*)+)\})*")
-_CLAUSE = re.compile(r"((?P<what>condition|reason) )?(?P<name>[A-Za-z0-9/._-]{1,316}?)(?P<not>!?)=(?P<values>\S[^=]*)")
+_CLAUSE = re.compile(
+    r"((?P<what>condition|reason) )?(?P<name>[A-Za-z0-9/._-]{1,316}?)(?P<not>!?)=(?P<values>\S[^=]*|(?<=!=))"
+)
 _SIZE = re.compile(r"([1-9][0-9]{0,6})(Ki|Mi)?")
 _UNITS = {"": 1, "Ki": 1024, "Mi": 1024 * 1024}
 SMALLEST, LARGEST = 4 * 1024, 1024 * 1024

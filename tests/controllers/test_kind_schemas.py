@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -12,6 +13,7 @@ from mirror.controllers.kind_schemas import INTERVAL_SECONDS, KindSchemas, kinds
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.client import Client
 from mirror.kube.errors import PageNotFound
+from mirror.kube.objects import Object, decode_object
 from mirror.kube.requests import Request
 from mirror.settings.load import parse
 from mirror.telemetry.logs import Log
@@ -29,6 +31,7 @@ kinds:
   lost: {set: {phase: Lost}}
 """
 TEXT = {"type": "string"}
+JOB_SETS, OURS = "jobset.x-k8s.io/v1alpha2", "example.com/v1"
 
 
 class Cluster:
@@ -36,6 +39,8 @@ class Cluster:
 
     def __init__(self) -> None:
         self.is_defined = False
+        self.spec: dict[str, object] = {"managedBy": TEXT, "paused": TEXT}
+        self.status: dict[str, object] = {"phase": TEXT}
         self.requests: list[str] = []
 
     async def send(self, request: Request) -> bytes:
@@ -43,11 +48,22 @@ class Cluster:
         if not self.is_defined or "jobset" in request.path:
             raise PageNotFound("404")
         properties = {
-            "spec": {"properties": {"managedBy": TEXT, "paused": TEXT}},
-            "status": {"properties": {"phase": TEXT}},
+            "spec": {"type": "object", "properties": self.spec},
+            "status": {"type": "object", "properties": self.status},
         }
-        schemas = {"com.example.v1.Simulation": {"properties": properties}}
-        return json.dumps({"components": {"schemas": schemas}}).encode()
+        document = json.dumps({"components": {"schemas": {"com.example.v1.Simulation": {"properties": properties}}}})
+        if request.path != "/openapi/v3":
+            return document.encode()
+        address = f"/openapi/v3/apis/example.com/v1?hash={hash(document)}"
+        return json.dumps({"paths": {"apis/example.com/v1": {"serverRelativeURL": address}}}).encode()
+
+    def reads(self) -> int:
+        return len([path for path in self.requests if "example.com" in path])
+
+
+def simulation(**parts: object) -> Object:
+    whole = {"apiVersion": OURS, "kind": "Simulation", "metadata": {"name": "a"}, "spec": {}, **parts}
+    return decode_object(json.dumps(whole).encode())
 
 
 class Lines:
@@ -61,6 +77,10 @@ class Lines:
         assert kind
         self.warnings.append(problem)
 
+    def info(self, event: str, *, kind: str) -> None:
+        assert event
+        assert kind
+
 
 async def test_each_kind_is_looked_at_once_it_is_served() -> None:
     """With the path of the key, once; whoever is not served is asked for again, and nobody else."""
@@ -70,7 +90,7 @@ async def test_each_kind_is_looked_at_once_it_is_served() -> None:
     assert {path: kind.name for path, kind in found.items()} == {"kinds[1]": "JobSet", "kinds[2]": "Simulation"}
     running = asyncio.create_task(KindSchemas(cast(Client, cluster), found, log=cast(Log, log)).run())
     await asyncio.sleep(1)
-    assert (len(cluster.requests), log.warnings) == (2, [])
+    assert (cluster.requests[1:], log.warnings) == ([f"/openapi/v3/apis/{JOB_SETS}", f"/openapi/v3/apis/{OURS}"], [])
 
     cluster.is_defined = True
     await asyncio.sleep(3 * INTERVAL_SECONDS)
@@ -78,5 +98,32 @@ async def test_each_kind_is_looked_at_once_it_is_served() -> None:
         "kinds[2].record: status.conditions is no field of Simulation",
         "kinds[2].suspend.path: spec.pausd is no field of Simulation",
     ]
-    assert len([path for path in cluster.requests if "example.com" in path]) == 2
+    assert cluster.reads() == 2
+    running.cancel()
+
+
+async def test_a_definition_that_changes_is_read_anew() -> None:
+    """By the old one a field of the new would be left out of all statuses; what is the same is not asked for again."""
+    settings, cluster, looked = parse(SETTINGS, "mirror.yaml"), Cluster(), list[str]()
+    cluster.is_defined = True
+    found = kinds_by_path(kinds_of(settings.kinds), settings.kinds)
+    kind = found["kinds[2]"]
+    source, mirror = simulation(), simulation(status={"phase": "Going", "step": "5"})
+
+    def shown() -> object:
+        following = kind.stored(source).next_status(mirror, now=datetime(2026, 2, 3, tzinfo=UTC))
+        return following.status, following.cut
+
+    schemas = KindSchemas(cast(Client, cluster), found, lambda kind: looked.append(kind.name), log=cast(Log, Lines()))
+    running = asyncio.create_task(schemas.run())
+    await asyncio.sleep(3 * INTERVAL_SECONDS)
+    assert (cluster.reads(), looked, shown()) == (1, [], ({"phase": "Going"}, 1))
+
+    cluster.status = {"phase": TEXT, "step": TEXT}
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert (cluster.reads(), looked, shown()) == (2, ["Simulation"], ({"phase": "Going", "step": "5"}, 0))
+
+    cluster.spec = {}
+    await asyncio.sleep(3 * INTERVAL_SECONDS)
+    assert (cluster.reads(), looked) == (3, ["Simulation"])
     running.cancel()

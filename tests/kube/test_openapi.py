@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mirror.kube.errors import BadAnswer, PageNotFound
-from mirror.kube.openapi import Schema, schema_of
+from mirror.kube.openapi import Schema, addresses, document_of, schema_of
 from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
 from mirror.model.field_paths import FieldPath
@@ -60,7 +60,7 @@ class Server:
         self.most_bytes: int | None = None
 
     async def send(self, request: Request) -> bytes:
-        assert request.path == "/openapi/v3/apis/example.com/v1"
+        assert request.path in ("/openapi/v3", "/openapi/v3/apis/example.com/v1")
         self.most_bytes = request.most_bytes
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -96,3 +96,14 @@ async def test_schemas_of_megabytes_are_read() -> None:
     assert found.missing(FieldPath.of_text("spec.pause")) == "spec.pause"
     assert server.most_bytes is not None
     assert 5_000_000 < server.most_bytes < 2**26
+
+
+@pytest.mark.looptime
+async def test_an_address_tells_whether_a_document_is_another_one() -> None:
+    """As kube-apiserver's index has it; a server without one says nothing."""
+    address = "/openapi/v3/apis/example.com/v1?hash=A1"
+    index = {"paths": {"version": {}, "apis/example.com/v1": {"serverRelativeURL": address}}}
+    assert (await addresses(Server(json.dumps(index).encode())))[document_of(SIMULATIONS)] == address
+    assert await addresses(Server(PageNotFound("404"))) == {}
+    with pytest.raises(BadAnswer):
+        await addresses(Server(b"[]"))

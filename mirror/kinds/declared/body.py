@@ -48,6 +48,7 @@ def mirror_body(form: Form, source: Object, *, namespace: str, transform: Mirror
         for place in _templates_of(form, body):
             labels = views.mapping(field_paths.at(body, (*place, "metadata", "labels")))
             body = field_paths.put(body, (*place, "metadata", "labels"), {**labels, **pod_labels})
+    body = _without_theirs_within(form, body)
     parts = _parts(form, body, unchanged)
     values = _values(form, body, parts)
     sources = _values(form, unchanged, parts) if body["spec"] != unchanged["spec"] else values
@@ -156,6 +157,20 @@ def _without_theirs(form: Form, metadata: dict[str, Json]) -> dict[str, Json]:
         for field in ("labels", "annotations")
     }
     return {**metadata, **kept}
+
+
+def _without_theirs_within(form: Form, body: dict[str, Json]) -> dict[str, Json]:
+    """Without what controllers there write within a part that follows whole: it would differ for ever (D26).
+
+    The note is of the part as the source has it, with that.
+    """
+    theirs = [place for path in form.theirs_of(body) for place in path.places(body)]
+    if theirs:
+        carried = {place for path in (*form.always, *form.suspended) for place in path.places(body)}
+        for place in reversed(theirs):
+            if any(place[:depth] in carried for depth in range(1, len(place))):
+                body = field_paths.without(body, place)
+    return body
 
 
 def _is_theirs(form: Form, field: str, key: str) -> bool:

@@ -101,6 +101,7 @@ WRONG = {
     ),
     "a path elsewhere": (OWN.replace("spec.run.by", "metadata.name"), ["kinds[0].managedBy.path: expected one field"]),
     "a clause that is none": (OWN.replace("phase=Done", "phase is Done"), ["kinds[0].done.succeeded[0]: expected"]),
+    "a clause of nothing": (OWN.replace("phase=Done", "phase="), ["kinds[0].done.succeeded[0]: expected a clause"]),
     "another's resource": (
         "\n- {kind: JobSet, resource: sets.v1.example.com}",
         ["kinds[0].resource: JobSet is built in with jobsets.v1alpha2.jobset.x-k8s.io"],

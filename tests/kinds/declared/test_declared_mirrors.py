@@ -291,6 +291,42 @@ def test_a_ray_service_serves_what_its_user_says_later() -> None:
     assert followed(kind, before, after) == {"/spec/serveConfigV2": "b"}
 
 
+def test_a_ray_service_is_suspended_and_resumed_in_either_way() -> None:
+    """KubeRay 1.7 has ``spec.suspend`` beside that of the cluster: what is made suspended by it would stay so."""
+    kind = built_in_kind("RayService")
+    running, suspended = {"rayClusterConfig": ray_cluster()}, {"rayClusterConfig": ray_cluster(), "suspend": True}
+    assert followed(kind, running, suspended) == {"/spec/suspend": True}
+    assert followed(kind, suspended, {**running, "suspend": False}) == {"/spec/suspend": False}
+    assert followed(kind, suspended, running) == {"/spec/suspend": None}
+    assert followed(kind, running, {"rayClusterConfig": ray_cluster(suspend=True)}) == {
+        "/spec/rayClusterConfig/suspend": True
+    }
+
+
+def test_when_a_patch_of_a_train_job_was_written_is_each_clusters_own() -> None:
+    """D26: its webhook writes it, on the worker by the clock there; else that would look like a change undone there."""
+    kind = built_in_kind("TrainJob")
+
+    def spec(image: str, second: int | None, **more: Any) -> Json:
+        time = {} if second is None else {"time": f"2026-02-03T04:05:{second:02}Z"}
+        return {"runtimePatches": [{"manager": "user", "trainingRuntimeSpec": {"image": image}, **time}], **more}
+
+    source = source_of(kind, spec("a", 1, suspend=True))
+    mirror = mirror_of(kind, source)
+    assert mirror.spec_dict() == spec("a", None, suspend=True)
+    made = source_of(kind, spec("a", 2, suspend=True), **_metadata(mirror))
+    assert kind.is_as_sent(kind.mirror_body(source, namespace="team", transform=TRANSFORM), made)
+    assert kind.changes(source, made, transform=TRANSFORM) is None
+
+    changed = source_of(kind, spec("b", 5, suspend=True))
+    changes = kind.changes(changed, made, transform=TRANSFORM)
+    assert changes is not None
+    assert sent(changes.operations) == {"/spec/runtimePatches": spec("b", None)["runtimePatches"]}
+    annotations = next(one["value"] for one in changes.operations if one["path"] == "/metadata/annotations")
+    written = source_of(kind, spec("b", 6, suspend=True), **_metadata(mirror) | {"annotations": annotations})
+    assert kind.changes(changed, written, transform=TRANSFORM) is None
+
+
 @pytest.mark.parametrize(
     ("name", "spec", "place"),
     [

@@ -339,7 +339,7 @@ ENDS: dict[str, tuple[str, list[Json], str]] = {
     "a JobSet that failed": ("JobSet", [condition("Failed")], "Failed"),
     "a JobSet that goes on": ("JobSet", [condition("Completed", "False")], ""),
     "an MPIJob that failed": ("MPIJob", [condition("Failed")], "Failed"),
-    "an MPIJob whose launcher was evicted": ("MPIJob", [condition("Failed", reason="MPIJobEvicted")], ""),
+    "an MPIJob whose workers were evicted": ("MPIJob", [condition("Failed", reason="MPIJobEvicted")], ""),
     "a TrainJob at its deadline": ("TrainJob", [condition("Failed", reason="DeadlineExceeded")], "Failed"),
     "a TrainJob without its runtime": ("TrainJob", [condition("Failed", reason="TrainingRuntimeNotSupported")], ""),
     "a PyTorchJob that succeeded": ("PyTorchJob", [condition("Succeeded")], "Complete"),
@@ -363,6 +363,16 @@ PHASES: dict[str, tuple[str, Json, str]] = {
     "a RayJob that is invalid": ("RayJob", {"jobDeploymentStatus": "ValidationFailed"}, ""),
     "a RayJob that is suspended": ("RayJob", {"jobDeploymentStatus": "Suspended"}, ""),
     "a RayCluster that failed": ("RayCluster", {"state": "failed"}, ""),
+    "an MPIJob whose workers were evicted, and whose launcher failed of it": (
+        "MPIJob",
+        {"conditions": [condition("Failed", reason="MPIJobEvicted")], "completionTime": AT},
+        "Failed",
+    ),
+    "an MPIJob whose workers were evicted as its launcher succeeded": (
+        "MPIJob",
+        {"conditions": [condition("Succeeded"), condition("Failed", reason="MPIJobEvicted")], "completionTime": AT},
+        "Complete",
+    ),
     "an AppWrapper that succeeded": ("AppWrapper", {"phase": "Succeeded"}, "Complete"),
     "an AppWrapper that clears up": (
         "AppWrapper",
