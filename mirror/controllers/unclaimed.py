@@ -54,11 +54,7 @@ class Unclaimed:
 
     def note(self, kind: Kind, found: Object, managed_by: str) -> None:
         """A source that somebody else should run has come."""
-        if (
-            managed_by == (kind.managed_by_value or self._managed_by)
-            or not self._is_like_ours(managed_by)
-            or kind.is_suspended(found)
-        ):
+        if managed_by == self._value_of(kind) or not self._is_like_ours(managed_by) or kind.is_suspended(found):
             return
         self._seen[found.metadata.uid] = _Seen(kind, found, self._clock.monotonic())
         if len(self._seen) > MOST:
@@ -85,10 +81,14 @@ class Unclaimed:
             return  # it is gone, or cannot be read: a hint is nothing to insist on
         value = clean(kind.managed_by(found) or "", longest=LONGEST_SHOWN)
         text = (
-            f"nobody runs this {kind.name}: {kind.managed_by_field} is {value} (did you mean {self._managed_by}?); "
+            f"nobody runs this {kind.name}: {kind.managed_by_field} is {value} (did you mean {self._value_of(kind)}?); "
             "it cannot be changed, so create it anew"
         )
         self._warn(kind, found, Reason.UNKNOWN_MANAGED_BY, text)
+
+    def _value_of(self, kind: Kind) -> str:
+        """What makes one of a kind ours: of some, the setting's own value makes none."""
+        return kind.managed_by_value or self._managed_by
 
     def _is_like_ours(self, managed_by: str) -> bool:
         domain, _, _ = managed_by.partition("/")

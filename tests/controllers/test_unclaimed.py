@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from typing import cast
+
 import pytest
 from doubles.jobs import job
 from doubles.world import World, manager_of
+
+from mirror.controllers.unclaimed import UNCLAIMED_AFTER_SECONDS, Unclaimed
+from mirror.kinds.declared.choosing import kinds_of
+from mirror.kube.client import Client
+from mirror.kube.objects import Object, decode_object
+from mirror.kube.requests import Request
+from mirror.runtime.clock import SystemClock
+from mirror.settings.kinds import KindEntry
 
 pytestmark = pytest.mark.looptime
 
@@ -36,3 +48,28 @@ async def test_a_misspelt_manager_is_told_on_the_job() -> None:
             "it cannot be changed, so create it anew",
         ]
         assert world.mirrors("ours") == ["east"]
+
+
+async def test_the_value_of_the_kind_is_meant_where_it_has_one_of_its_own() -> None:
+    """D25: with the CRD alone a PyTorchJob takes the setting's value, too, and that makes it nobody's."""
+    kind = kinds_of([KindEntry(kind="PyTorchJob")])["PyTorchJob"]
+    spec = {"runPolicy": {"managedBy": "jobmirror.io/controller"}}
+    body = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "a", "uid": "1"}, "spec": spec}
+    found, told = decode_object(json.dumps(body).encode()), list[str]()
+
+    class Management:
+        async def send_object(self, request: Request) -> Object:
+            return found
+
+    def warn(_: object, __: object, ___: str, text: str) -> None:
+        told.append(text)
+
+    unclaimed = Unclaimed(cast(Client, Management()), warn, managed_by="jobmirror.io/controller", clock=SystemClock())
+    unclaimed.note(kind, found, "jobmirror.io/controller")
+    running = asyncio.create_task(unclaimed.run())
+    await asyncio.sleep(2 * UNCLAIMED_AFTER_SECONDS)
+    running.cancel()
+    assert told == [
+        "nobody runs this PyTorchJob: spec.runPolicy.managedBy is jobmirror.io/controller "
+        "(did you mean kueue.x-k8s.io/multikueue?); it cannot be changed, so create it anew"
+    ]
