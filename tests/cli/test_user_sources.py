@@ -10,8 +10,10 @@ import pytest
 
 from mirror.cli.user.printing import seconds_between
 from mirror.cli.user.sources import is_source, obstacles_of, view_of
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object, decode_object
+from mirror.settings.kinds import KindEntry
 
 OURS = "jobmirror.io/controller"
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -156,8 +158,12 @@ def test_a_job_that_no_manager_touches_says_so() -> None:
 
 
 def test_a_misspelt_manager_is_pointed_out() -> None:
-    """Only where the value has our domain, or one like it."""
+    """Only where the value has our domain, or one like it; a kind may have a value of its own."""
     because = "not mirrored: spec.managedBy is jobmirror.io/Manager (did you mean jobmirror.io/controller?)"
     assert view_of(JOB, job(spec={"managedBy": "jobmirror.io/Manager"}), NOW).because == because
     kueue = "not mirrored: spec.managedBy is kueue.x-k8s.io/multikueue"
     assert view_of(JOB, job(spec={"managedBy": "kueue.x-k8s.io/multikueue"}), NOW).because == kueue
+    declared = kinds_of([KindEntry(kind="PyTorchJob")])["PyTorchJob"]
+    claimed = decoded({"metadata": {"name": "train"}, "spec": {"runPolicy": {"managedBy": OURS}}})
+    because = f"not mirrored: spec.runPolicy.managedBy is {OURS} (did you mean kueue.x-k8s.io/multikueue?)"
+    assert view_of(declared, claimed, NOW).because == because

@@ -37,7 +37,8 @@ def view_of(kind: Kind, job: Object, now: datetime | None = None) -> JobView:
     """One Job; of one that no manager of ours runs, or that none has touched, that is the reason."""
     if not is_source(kind, job) and names.WAITING_BECAUSE not in job.annotations:
         value = kind.managed_by(job)
-        meant = f" (did you mean {names.DEFAULT_MANAGED_BY}?)" if value and _is_like_ours(value) else ""
+        ours = kind.managed_by_value or names.DEFAULT_MANAGED_BY
+        meant = f" (did you mean {ours}?)" if value and _is_like_ours(value) else ""
         because = f"not mirrored: {kind.managed_by_field} is {clean(value or 'not set', longest=LONGEST_SHOWN)}{meant}"
         return read_model.view_of(kind, job, because=because)
     view = read_model.view_of(kind, job)
