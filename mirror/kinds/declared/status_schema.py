@@ -101,7 +101,10 @@ class _Fitting:
         for key, one in known.items():
             below = views.mapping(one)
             if "default" in below and key not in kept:
-                kept[key] = below["default"]  # as the server does: what is stored is compared with this
+                # As the server does, with what that lacks: what is stored is compared with this.
+                found = self._fitted(below["default"], below, depth + 1)
+                if found is not _DROPPED:
+                    kept[key] = found
         if not is_root and any(name not in kept for name in views.items(schema.get("required"))):
             return _DROPPED
         most = schema.get("maxProperties")

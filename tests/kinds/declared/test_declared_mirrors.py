@@ -168,6 +168,9 @@ def test_pods_are_found_by_the_kinds_labels() -> None:
     assert kind.pod_selectors(mirror_of(kind, source)) == ("jobmirror.io/none", submitter)
     mirror = mirror_of(kind, source, {"rayClusterName": "train-x7"})
     assert kind.pod_selectors(mirror) == ("ray.io/cluster=train-x7", submitter)
+    kind = built_in_kind("RayService")
+    status = {"activeServiceStatus": {"rayClusterName": "a"}, "pendingServiceStatus": {"rayClusterName": "b"}}
+    assert kind.pod_selectors(mirror_of(kind, source_of(kind, {}), status)) == ("ray.io/cluster=a", "ray.io/cluster=b")
 
 
 def test_what_pod_templates_name_is_known() -> None:

@@ -19,6 +19,7 @@ def of(**properties: Json) -> StatusSchema:
 
 LISTED = {"type": "array", "items": ENTRY, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 ONE = {"name": "a", "active": 1}
+FILLED = {"type": "object", "default": {}, "properties": {"c": {**WHOLE, "default": 0}}}
 CASES: dict[str, tuple[Json, Json, Json]] = {
     "what fits": (WHOLE, 5, 5),
     "text for a number": (WHOLE, "5", None),
@@ -60,6 +61,11 @@ CASES: dict[str, tuple[Json, Json, Json]] = {
         {"type": "object", "required": ["a"], "properties": {"a": {**WHOLE, "default": 0}, "b": TEXT}},
         {"b": "x"},
         {"a": 0, "b": "x"},
+    ),
+    "what is filled within what is filled": (
+        {"type": "object", "properties": {"a": FILLED, "b": TEXT}},
+        {"b": "x"},
+        {"a": {"c": 0}, "b": "x"},
     ),
 }
 
