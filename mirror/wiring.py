@@ -172,7 +172,7 @@ def _recorded(kinds: Kinds) -> str:
 
 
 def _dependency_policy(settings: Settings) -> DependencyPolicy:
-    """What goes along; never from our own namespace, where the workers' kubeconfigs are."""
+    """What goes along; never from namespaces where credentials of workers are: our own, and those that declare some."""
     chosen = settings.dependencies
     allowed = {
         CONFIGMAPS.kind: chosen.config_maps,
@@ -180,7 +180,10 @@ def _dependency_policy(settings: Settings) -> DependencyPolicy:
         SERVICE_ACCOUNTS.kind: chosen.service_accounts,
     }
     kinds = frozenset(kind for kind, is_on in allowed.items() if is_on)
-    return DependencyPolicy(kinds, chosen.namespaces, closed=(settings.namespace,))
+    workers = settings.workers
+    declaring = [*(of for source in workers.secret_sources for of in source.namespaces)]
+    declaring += workers.cluster_profiles.namespaces if workers.cluster_profiles.enabled else ()
+    return DependencyPolicy(kinds, chosen.namespaces, closed=(settings.namespace, *dict.fromkeys(declaring)))
 
 
 def build_mirroring(

@@ -314,6 +314,20 @@ def test_mirrors_say_which_management_cluster_they_are_of_where_the_origin_does_
     assert len(transform.own_labels("s")) == (3 if said else 2)
 
 
+def test_nothing_goes_along_from_where_credentials_of_workers_are() -> None:
+    """D27: Cluster API's kubeconfigs are Secrets as others are, and have no label of ours."""
+    settings = parse(
+        b"namespace: own\n"
+        b"dependencies: {secrets: true, namespaces: ['*']}\n"
+        b"workers:\n"
+        b"  secretSources: [{labelSelector: cluster.x-k8s.io/cluster-name, namespaces: [capi]}]\n"
+        b"  clusterProfiles: {enabled: true, namespaces: [fleet]}\n",
+        "f",
+    )
+    policy = mirroring_settings(settings, management_uid="u", server_knows_rule_names=False).transform.dependencies
+    assert [bool(policy.allowed(one)) for one in ("own", "capi", "fleet", "default")] == [False] * 3 + [True]
+
+
 class Discovery:
     """A management cluster that serves these resources."""
 

@@ -21,29 +21,34 @@ from mirror.serving.peers import peer_of
 COOKIE = "jobmirror-page"
 SESSION_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 1_000
+MOST_SESSIONS_OF_ONE = 20
+"""Of one user: else whoever may log in could end all others' sessions."""
 LONGEST_TOKEN = 16_384
 MOST_BYTES = 20_000
 """Of what a form sends."""
 
 
 class Sessions:
-    """Tokens that were typed, by the digest of what the browser has. Bounded; the oldest go first."""
+    """Tokens that were typed, and whose, by the digest of what the browser has. Bounded; the oldest go first."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._kept: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        self._kept: OrderedDict[bytes, tuple[float, str, str]] = OrderedDict()
 
-    def open(self, token: str) -> str:
+    def open(self, token: str, user: str) -> str:
         """What the browser gets."""
+        own = [digest for digest, (_, _, whose) in self._kept.items() if whose == user]
+        if len(own) >= MOST_SESSIONS_OF_ONE:
+            del self._kept[own[0]]
         secret = secrets.token_urlsafe(32)
-        self._kept[_digest(secret)] = (self._now() + SESSION_SECONDS, token)
+        self._kept[_digest(secret)] = (self._now() + SESSION_SECONDS, token, user)
         while len(self._kept) > MOST_SESSIONS:
             self._kept.popitem(last=False)
         return secret
 
     def token(self, secret: str) -> str:
         """The token of a session; empty if there is none (any more)."""
-        ends, token = self._kept.get(_digest(secret), (0.0, ""))
+        ends, token, _ = self._kept.get(_digest(secret), (0.0, "", ""))
         if ends <= self._now():
             self._kept.pop(_digest(secret), None)
             return ""
@@ -83,13 +88,13 @@ class Entrance:
         try:
             if not token or len(token) > LONGEST_TOKEN:
                 raise Refused(401, "Enter a bearer token of the management cluster.")
-            await self._doors.visitor(token, peer_of(request.remote or ""))
+            visitor = await self._doors.visitor(token, peer_of(request.remote or ""))
         except Refused as refused:
             return form(refused, base="")
         response = web.Response(status=303, headers={"Location": "."})
         is_secure = request.secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
         # Without a path it is that of this address, wherever a proxy puts it.
-        secret, more = self._sessions.open(token), "; Secure" if is_secure else ""
+        secret, more = self._sessions.open(token, visitor.name), "; Secure" if is_secure else ""
         response.headers["Set-Cookie"] = f"{COOKIE}={secret}; HttpOnly; SameSite=Strict{more}"
         return response
 

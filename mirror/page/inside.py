@@ -5,6 +5,7 @@ What comes here was read and bounded by ``access``; every text in it is a worker
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -22,6 +23,8 @@ from mirror.page.visiting import Bodies
 MOST_ROWS = 500
 MOST_LINES = 1_500
 """Of the manifests, together."""
+MOST_PAIRS = 20_000
+"""Of equal lines, one in each manifest, that are all looked at: a worker may send any."""
 _NOISE = ("kubectl.kubernetes.io/last-applied-configuration",)
 
 Json = Mapping[str, Any]
@@ -49,7 +52,10 @@ def events(found: Json, now: datetime) -> Markup:
 
 def manifests(found: Bodies) -> Markup:
     """Source and mirror line by line, what differs marked."""
-    left, right = _lines(found.source), _lines(found.mirror) if found.mirror is not None else []
+    try:
+        left, right = _lines(found.source), _lines(found.mirror) if found.mirror is not None else []
+    except RecursionError:
+        return tag("p", "The manifests are nested too deeply to be shown here.", class_="nothing")
     if len(left) + len(right) > MOST_LINES:
         return tag("p", "The manifests are too long to be shown here.", class_="nothing")
     heads = ("Source", f"Mirror on {found.worker}" if found.mirror is not None else "Mirror")
@@ -85,7 +91,10 @@ def _aligned(left: list[str], right: list[str]) -> Iterator[_Row]:
 
 
 def _opcodes(left: list[str], right: list[str]) -> list[tuple[str, int, int, int, int]]:
-    return list(SequenceMatcher(None, left, right, autojunk=False).get_opcodes())
+    """How one becomes the other; lines that are everywhere are no landmarks where they would take seconds."""
+    here, there = Counter(left), Counter(right)
+    pairs = sum(count * there[line] for line, count in here.items())
+    return list(SequenceMatcher(None, left, right, autojunk=pairs > MOST_PAIRS).get_opcodes())
 
 
 def _field(line: str) -> str:

@@ -1,5 +1,6 @@
 """What is inside a mirror, drawn: whatever a worker sends is text, bounded, and never breaks the page."""
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -74,6 +75,19 @@ def test_manifests_stand_side_by_side_with_what_differs_marked() -> None:
     assert 'class="minus"' not in alone
     long = inside.manifests(Bodies(source={"spec": {str(number): 1 for number in range(5_000)}}))
     assert "too long" in long
+
+
+def test_manifests_that_are_hard_to_compare_or_deep_are_no_trouble() -> None:
+    """D29: a worker may send any. Lines that are everywhere cost the square of their number, and more."""
+    source, mirror = ({"spec": {"a": [one for at in range(365) for one in ("x", f"{of}{at}")]}} for of in "sm")
+    began = process_time()
+    drawn = inside.manifests(Bodies(source=source, mirror=mirror, worker="east"))
+    assert process_time() - began < 1.0
+    assert drawn.count('class="minus"') >= 365
+    deep: Any = 1
+    for _ in range(900):
+        deep = {"a": deep}
+    assert "too deeply" in inside.manifests(Bodies(source={"spec": deep}))
 
 
 @pytest.mark.parametrize(

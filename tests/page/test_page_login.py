@@ -11,7 +11,7 @@ from test_page_serving import ANY_PORT, Site
 from mirror.model.keys import SourceKey
 from mirror.model.views import WorkerView
 from mirror.page import streams
-from mirror.page.entrance import MOST_SESSIONS, SESSION_SECONDS, Sessions
+from mirror.page.entrance import MOST_SESSIONS, MOST_SESSIONS_OF_ONE, SESSION_SECONDS, Sessions
 from mirror.page.query import Query
 from mirror.page.scope import Scope
 from mirror.page.serving import serve
@@ -244,12 +244,21 @@ def test_sessions_are_bounded_in_number_and_time() -> None:
     """The oldest go first."""
     now = [0.0]
     kept = Sessions(lambda: now[0])
-    first = kept.open("first")
-    others = [kept.open(str(number)) for number in range(MOST_SESSIONS)]
+    first = kept.open("first", "first")
+    others = [kept.open(str(number), str(number)) for number in range(MOST_SESSIONS)]
     assert (kept.token(first), kept.token(others[-1])) == ("", str(MOST_SESSIONS - 1))
     now[0] = SESSION_SECONDS
     assert kept.token(others[-1]) == ""
     assert kept.token("guessed") == ""
+
+
+def test_nobody_ends_the_sessions_of_others() -> None:
+    """Whoever may log in could do so a thousand times."""
+    kept = Sessions(lambda: 0.0)
+    other = kept.open("other", "ann")
+    own = [kept.open(str(number), "bob") for number in range(MOST_SESSIONS)]
+    assert kept.token(other) == "other"
+    assert [one for one in own if kept.token(one)] == own[-MOST_SESSIONS_OF_ONE:]
 
 
 async def test_rights_are_asked_for_in_bounded_numbers() -> None:
