@@ -39,7 +39,9 @@ class Memories:
 
     def begin_anew(self, uid: str) -> None:
         """A source has another worker: of its mirror on the one before nothing counts any more (D14)."""
-        was = self.of(uid)
+        was = self._memories.get(uid)
+        if was is None:
+            return
         self.forget(uid)
         self.set(
             uid,

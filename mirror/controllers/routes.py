@@ -98,6 +98,7 @@ class Routes:
         if old is not None and bytes(old.status) != bytes(new.status):
             self._on_foreign_status(kind, old, new)
             self._memories.forget_end(kind, new, is_leading=self._intake.is_leading)
+            self._forget_mirror_before(kind, old, new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(kind, new)
         if is_suspended or _withdraws_request(old, new):
@@ -149,6 +150,13 @@ class Routes:
         self._metrics.foreign_status_writes.inc()
         writes = self._memories.of(uid).foreign_status_writes + 1
         self._memories.set(uid, foreign_status_writes=writes, foreign_written_at=self._clock.monotonic())
+
+    def _forget_mirror_before(self, kind: Kind, old: Object, new: Object) -> None:
+        """It has left its mirror: by whoever led until now, or by a write of ours whose answer was lost (D14)."""
+        if old.metadata.uid == new.metadata.uid and (was_moved(new) or was_moved(old)):
+            before, now = kind.summary(old), kind.summary(new)
+            if before.moves != now.moves:
+                self._memories.begin_anew(new.metadata.uid)
 
     def _add_mirrors_of(self, kind: Kind, source: Object) -> None:
         metadata = source.metadata

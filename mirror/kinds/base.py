@@ -98,6 +98,8 @@ class StatusSummary(msgspec.Struct, frozen=True):
     """Why it waits or makes no progress (D22); empty once it is finished."""
     left_behind: tuple[LeftBehind, ...] = ()
     """Copies on workers that it was moved from (D14)."""
+    moves: int = 0
+    """How often it was moved or started over: what is known of its mirror before is of another one."""
 
 
 class Changes(msgspec.Struct, frozen=True):

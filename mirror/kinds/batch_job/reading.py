@@ -13,7 +13,7 @@ from mirror.batch import conditions, views
 from mirror.kinds.base import Progress, StatusSummary
 from mirror.kube.objects import JUNK, Object
 from mirror.model import names
-from mirror.model.moves import LeftBehind, parse_moves
+from mirror.model.moves import Moves, parse_moves
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ def _summary(status: bytes) -> StatusSummary:
     head = _skim(_status_head, status)
     listed = (head.conditions if head else None) or ()
     placed, is_finished, mirror_uid, reason = None, False, None, ""
-    left_behind: tuple[LeftBehind, ...] = ()
+    moves = Moves()
     for one in reversed(listed):
         if one.status != "True":
             if one.type in (names.PLACED, names.PROGRESSING):
@@ -120,8 +120,8 @@ def _summary(status: bytes) -> StatusSummary:
         elif one.type in conditions.FINAL:
             is_finished = True
         elif one.type == names.MOVED:
-            left_behind = parse_moves(one.message or "").left_behind
-    return StatusSummary(placed, is_finished, mirror_uid, "" if is_finished else reason, left_behind)
+            moves = parse_moves(one.message or "")
+    return StatusSummary(placed, is_finished, mirror_uid, "" if is_finished else reason, moves.left_behind, moves.count)
 
 
 def is_final(status: Mapping[str, Any] | None) -> bool:
