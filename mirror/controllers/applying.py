@@ -85,6 +85,7 @@ class Applier:
                     await seed_mirror(self._t, seen, self._t.worker(action.worker), action.status)
                 case CoverLeases():
                     await self._leases.cover(self._t.worker(action.worker), action.ends_in_seconds)
+                    self._leases.note_ends_in(seen.source.uid, action.ends_in_seconds)
                 case RenewLease():
                     await self._leases.renew(seen, self._t.worker(action.worker), action)
                 case DeleteMirror():

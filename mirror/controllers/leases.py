@@ -71,11 +71,11 @@ class Leases:
         if fence is None or seen.mirror is None or lease is None:
             return ()
         await self.cover(worker, self._ttl)
-        self.note_sent(seen.source.uid, lease.lasts_seconds)
+        self.note_ends_in(seen.source.uid, lease.lasts_seconds)
         return fence.operations(seen.mirror, lease.seconds, is_ours=True)
 
-    def note_sent(self, uid: str, lasts_seconds: float) -> None:
-        """A lease counts from when it was sent, answered or not."""
+    def note_ends_in(self, uid: str, lasts_seconds: float) -> None:
+        """A lease counts from when it was sent, answered or not, and from a start that is seen to be later."""
         memories, now = self._t.state.memories, self._t.environment.clock.monotonic()
         ends_at, known = now + lasts_seconds + ROUNDING_SECONDS, memories.of(uid).lease_ends_at
         if known is not None:
@@ -94,7 +94,7 @@ class Leases:
         patch = requests.json_patch(kind.resource, metadata.name, operations, namespace=metadata.namespace)
         before = t.state.memories.of(uid).lease_ends_at
         sent_at = t.environment.clock.monotonic()
-        self.note_sent(uid, renewal.lasts_seconds)
+        self.note_ends_in(uid, renewal.lasts_seconds)
         try:
             if await patch_mirror(seen, t, worker, patch) is None:
                 return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mirror.decide.fencing import expired_mirror
+from mirror.decide.fencing import MARGIN_SECONDS, expired_mirror
+from mirror.decide.following import ended_for_seconds
 from mirror.decide.moving import LIMIT_REACHED, move_in_turn, wait_for_place
 from mirror.decide.plan import Plan
 from mirror.decide.snapshot import Memory, Snapshot, Source
@@ -27,7 +28,7 @@ def replace_expired(seen: Snapshot) -> Plan | None:
     text = f"the lease on worker {source.placed} has expired"
     if (plan := _keep_progress(seen, ended, text)) is not None:
         return plan
-    if not lease.has_ended:
+    if not lease.has_ended or (lease.has_pods and _may_have_pods(seen, ended)):
         text += "; the Job starts again once its pods there have ended"
         write, later = source_write(seen, waiting=Obstruction(Reason.LEASE_EXPIRED, text))
         return Plan(text, write, min(later or ENDING_LOOK_SECONDS, ENDING_LOOK_SECONDS))
@@ -41,6 +42,13 @@ def replace_expired(seen: Snapshot) -> Plan | None:
     if seen.assignment.assigned is None:
         return wait_for_place(seen, text, may_stay=True)
     return move_in_turn(seen, seen.assignment.assigned, promise=FENCED, because=text)
+
+
+def _may_have_pods(seen: Snapshot, ended: Object) -> bool:
+    """Workers before 1.31 end a Job before its pods, and count those no more: they get as long as on a lost one."""
+    fence = seen.source.kind.fence
+    assert fence is not None
+    return ended_for_seconds(seen, ended) < MARGIN_SECONDS + fence.grace_seconds(seen.source.found)
 
 
 def has_ended_by_lease(source: Source, mirror: Object | None, memory: Memory) -> bool:

@@ -27,6 +27,8 @@ SECONDS_PER_POD = 0.25
 """A worker's Job controller makes 20 requests a second, and about five for each pod."""
 LEEWAY_SECONDS = 60.0
 """A lease that is longer than ours by more was started anew, or its worker's clock has moved."""
+COUNTED_LEEWAY_SECONDS = 5.0
+"""By so much its worker's time may be another each time that it is measured."""
 RENEW_AGAIN_SECONDS = 30.0
 NO_CLOCK_SECONDS = 10.0
 
@@ -155,13 +157,16 @@ def _first(seen: Snapshot, fence: Fence) -> RenewLease:
 
 
 def _cover(seen: Snapshot, lease: Lease) -> tuple[Action, ...]:
-    """Before a start is stored from which on a lease ends later than is written down for its worker."""
-    worker, ends_in = seen.worker, seconds_left(seen, lease)
+    """Before a start is stored from which on a lease ends later than is written down for its worker, or counted by us.
+
+    A resume may have been sent long before its worker's controller starts the Job (F4).
+    """
+    worker, ends_in, counted = seen.worker, seconds_left(seen, lease), seen.memory.lease_ends_at
     if worker is None or ends_in is None or not lease.is_ours or lease.is_held:
         return ()
-    if worker.fenced_until is not None and (worker.fenced_until - seen.now).total_seconds() >= ends_in:
-        return ()
-    return (CoverLeases(worker.name, ends_in),)
+    is_written = worker.fenced_until is not None and (worker.fenced_until - seen.now).total_seconds() >= ends_in
+    is_counted = counted is None or counted - seen.monotonic + COUNTED_LEEWAY_SECONDS >= ends_in
+    return () if is_written and is_counted else (CoverLeases(worker.name, ends_in),)
 
 
 def seconds_left(seen: Snapshot, lease: Lease) -> float | None:
@@ -219,7 +224,7 @@ def fence_state(
         return FenceState(f"it is not fenced: {why}")
     if worker.fence_doubt:
         return FenceState(f"it is not fenced: {worker.fence_doubt}")
-    if not _is_known_to_run(source, fence) and not _is_held(fence, mirror, policy):
+    if not _is_known_to_run(source, fence, mirror) and not _is_held(fence, mirror, policy):
         return FenceState("it is not fenced: it was not seen to start")
     if sent_ends_in is not None:
         ends_in = sent_ends_in
@@ -231,8 +236,15 @@ def fence_state(
     return FenceState(safe_in_seconds=ends_in + margin, ends_in_seconds=ends_in)
 
 
-def _is_known_to_run(source: Source, fence: Fence) -> bool:
-    return source.has_started and fence.running_since(source.stored.status) is not None
+def _is_known_to_run(source: Source, fence: Fence, mirror: Object | None) -> bool:
+    """Its start is stored; one that was suspended when its worker was lost already was last seen to run from there."""
+    status = source.stored.status
+    if not source.has_started or fence.running_since(status) is not None:
+        return source.has_started
+    if mirror is None or source.kind.is_suspended(mirror):
+        return False
+    lease = fence.lease(mirror)
+    return lease.is_ours and lease.started_at is not None and lease.started_at == fence.started_at(status)
 
 
 def _is_held(fence: Fence, mirror: Object | None, policy: Policy) -> bool:

@@ -21,7 +21,7 @@ class Lease(msgspec.Struct, frozen=True):
     is_ours: bool
     """It is a lease, and not what the user wants."""
     started_at: int | None = None
-    """By the worker's clock, seconds since 1970."""
+    """By the worker's clock, seconds since 1970; None: it has not, or stopped and is to start anew when it goes on."""
     is_over: bool = False
     """How it ends is decided on its worker."""
     has_expired: bool = False
@@ -47,6 +47,10 @@ class Fence(Protocol):
 
     def running_since(self, status: Mapping[str, Any]) -> int | None:
         """When a source has started, as its status says; None: it says that it does not run."""
+        ...
+
+    def started_at(self, status: Mapping[str, Any]) -> int | None:
+        """The same, whether it runs or not."""
         ...
 
     def grace_seconds(self, source: Object) -> float:

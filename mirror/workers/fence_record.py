@@ -45,9 +45,11 @@ class FenceRecord:
         known = self.until(worker)
         if known is None or known < until:
             entry = self._record.known.entry(worker)
-            moved = entry.fence_clock if clock_offset is None else clock_offset
+            clock = entry.fence_clock
+            if clock_offset is not None and not self.has_clock_moved(worker, clock_offset):
+                clock = clock_offset  # one that has moved is noted as that first: other leases were counted by it
             self._change(
-                worker, msgspec.structs.replace(entry, fenced_until=_written(max(until, ahead)), fence_clock=moved)
+                worker, msgspec.structs.replace(entry, fenced_until=_written(max(until, ahead)), fence_clock=clock)
             )
         if not self._record.is_written(worker):
             await self._record.write()

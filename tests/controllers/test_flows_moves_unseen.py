@@ -8,17 +8,22 @@ from controllers.test_flows_fence import (
     MARGIN,
     MINUTE,
     TTL,
+    covered,
+    deadline,
     expire,
     fenced_on_east,
     left,
+    mark,
     start,
 )
 from doubles.clock import LoopClock
+from doubles.jobs import condition
 from doubles.transport import Fault
-from doubles.world import World, manager_of, standby_of, two_workers
+from doubles.world import WAITING, World, manager_of, standby_of, two_workers
 
 from mirror.decide.snapshot import Policy
 from mirror.model import names
+from mirror.model.fences import FENCED
 from mirror.model.losses import OnLoss
 
 pytestmark = pytest.mark.looptime
@@ -76,6 +81,79 @@ async def test_a_lease_there_is_not_counted_by_the_one_before() -> None:
         assert world.placed() == "west"
         await manager.settle(20 * MINUTE)
         assert world.placed() == "north"
+
+
+async def test_a_lease_that_begins_late_is_counted_from_its_start() -> None:
+    """Its user resumed it, and its worker's controller started it ten minutes later (F4)."""
+    async with two_workers(policy=FENCE) as (world, manager):
+        await fenced_on_east(world, manager)
+        await manager.settle(25 * MINUTE)
+        world.edit(lambda body: body["spec"].update(suspend=True))
+        await manager.settle(2)
+        world.controller("east").suspend("train")
+        await manager.settle(5)
+        world.edit(lambda body: body["spec"].update(suspend=False))
+        await manager.settle(10 * MINUTE)
+        start(world)
+        await manager.settle(MINUTE)
+        world.workers["east"].go_down()
+        ends_in = left(world)
+        assert ends_in > TTL - 2 * MINUTE
+        await manager.settle(ends_in + MARGIN - 5)
+        assert world.placed() == "east"
+        await manager.settle(15 * MINUTE)
+        assert world.placed() == "west"
+
+
+async def test_a_start_that_is_about_to_begin_anew_is_not_renewed() -> None:
+    """Suspended it keeps its startTime, and its controller takes a moment to resume it: it stays fenced."""
+    async with two_workers(policy=FENCE) as (world, manager):
+        await fenced_on_east(world, manager)
+        await manager.settle(15 * MINUTE)
+        started = world.mirror("east")["status"]["startTime"]  # type: ignore[index]
+        world.edit(lambda body: body["spec"].update(suspend=True))
+        await manager.settle(2)
+        suspended = condition("Suspended", world.management.clock.text(), reason="JobSuspended")
+        world.controller("east").set("train", {"startTime": started, "conditions": [suspended]})
+        await manager.settle(5)
+        world.edit(lambda body: body["spec"].update(suspend=False))
+        await manager.settle(2)
+        assert deadline(world) == TTL
+        world.controller("east").resume("train")
+        await manager.settle(15 * MINUTE)
+        assert mark(world) == FENCED
+        assert abs((deadline(world) or 0) - TTL - TTL // 3) < 5
+        assert covered(world) >= left(world)
+
+
+async def test_a_job_that_was_suspended_and_resumed_while_its_worker_was_lost() -> None:
+    """Nobody there heard of it: its lease ends as it would have, and the Job moves."""
+    async with two_workers(policy=FENCE) as (world, manager):
+        await fenced_on_east(world, manager)
+        await manager.settle(15 * MINUTE)
+        world.workers["east"].go_down()
+        await manager.settle(2 * MINUTE)
+        world.edit(lambda body: body["spec"].update(suspend=True))
+        await manager.settle(2 * MINUTE)
+        world.edit(lambda body: body["spec"].update(suspend=False))
+        await manager.settle(2 * MINUTE)
+        ends_in = left(world)
+        await manager.settle(ends_in + MARGIN - 5)
+        assert (world.placed(), world.mirrors()) == ("east", ["east"])
+        await manager.settle(MINUTE)
+        assert world.placed() == "west"
+
+
+async def test_a_lease_that_ended_a_job_before_its_pods() -> None:
+    """Workers before 1.31 do so, and count them no more: it starts again once they had as long as on a lost worker."""
+    async with two_workers(policy=FENCE) as (world, manager):
+        await fenced_on_east(world, manager)
+        expire(world, terminating=1)
+        await manager.settle(MARGIN - 10)
+        assert (world.placed(), world.mirrors(), world.events().count("Moved")) == ("east", ["east"], 0)
+        assert "once its pods there have ended" in (world.annotation(WAITING) or "")
+        await manager.settle(40)
+        assert world.events().count("Moved") == 1
 
 
 async def test_pods_of_another_mirror_are_counted_anew() -> None:

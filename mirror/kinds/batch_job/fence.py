@@ -58,7 +58,7 @@ class JobFence:
         return Lease(
             seconds=spec.active_deadline_seconds,
             is_ours=names.FENCE in mirror.annotations,
-            started_at=_time(status.get("startTime")),
+            started_at=self.running_since(status),
             is_over=bool(decided),
             has_expired=bool(by_deadline) and len(by_deadline) == len(decided),
             has_ended=conditions.is_finished(listed),
@@ -70,7 +70,10 @@ class JobFence:
         return _read(source).active_deadline_seconds
 
     def running_since(self, status: Mapping[str, Any]) -> int | None:
-        return None if conditions.is_true(conditions.of(status), SUSPENDED) else _time(status.get("startTime"))
+        return None if conditions.is_true(conditions.of(status), SUSPENDED) else self.started_at(status)
+
+    def started_at(self, status: Mapping[str, Any]) -> int | None:
+        return _time(status.get("startTime"))
 
     def grace_seconds(self, source: Object) -> float:
         template = _read(source).template
