@@ -91,7 +91,7 @@ class Observer:
         is_stale = identity is Identity.NAMESAKE
         sight = _sight(source.placed, worker, now) if source.placed else None
         on_loss = self._on_loss_of(key.namespace)
-        sight, fence = self._fence_of(source, sight, memory, mirror, on_loss)
+        sight, fence = self._fence_of(source, sight, memory, mirror if not is_stale else None, on_loss)
         is_moving = is_to_be_moved(source, sight, self._policy, on_loss, fence)
         held = self._moves.held() if is_moving and sight is not None and not sight.is_gone else ""
         known = mirror if worker is not None and worker.is_reachable and not is_stale else None
@@ -209,7 +209,7 @@ class Observer:
             if (
                 mirror is None
                 or isinstance(mirror, Partial)
-                or not is_completed_copy(source.kind, source.uid, left, mirror)
+                or not is_completed_copy(source.kind, source.found, left, mirror)
             ):
                 continue
             return ReturnedCopy(left.worker, mirror, worker.client.clock_offset_seconds)

@@ -60,9 +60,9 @@ class Returning:
         if found.metadata.uid != metadata.uid:
             t.state.intake.add(key)
             return
-        if found.metadata.deletion_timestamp is not None:
+        if found.metadata.deletion_timestamp is not None or not self._is_left(worker, kind, source, found):
             return
-        is_completed = any(is_completed_copy(kind, source.metadata.uid, left, found) for left in summary.left_behind)
+        is_completed = any(is_completed_copy(kind, source, left, found) for left in summary.left_behind)
         if is_completed and not summary.is_finished:
             t.state.intake.add(SourceKey(kind.name, namespace, metadata.name))
             return
@@ -77,6 +77,13 @@ class Returning:
         t.environment.metrics.worker(worker.name).left_behind_deleted.inc()
         text = f"the copy that was left on {worker.name} was deleted"
         t.recorder.event(Regarding.of(kind.resource, source), NORMAL, "LeftBehindDeleted", text)
+
+    def _is_left(self, worker: Worker, kind: Kind, source: Object, found: Object) -> bool:
+        """Whether it still is, after all those questions: meanwhile this worker may have got the record back."""
+        known = self._t.state.sources.of(kind).get(source.metadata.namespace, source.metadata.name)
+        if known is None or known.metadata.uid != source.metadata.uid or known.version < source.version:
+            return True
+        return is_left_behind_on(worker.name, found, kind.summary(known))
 
     async def _suspend(self, worker: Worker, kind: Kind, source: Object, found: Object) -> None:
         """Its pods end, and what is there of it stays to be looked at."""

@@ -9,7 +9,7 @@ import msgspec
 
 from mirror.decide.fencing import marked
 from mirror.decide.loss_policies import policy_of
-from mirror.decide.plan import EmitEvent, Plan, ReleaseSource, RequestAssignment
+from mirror.decide.plan import AwaitMove, EmitEvent, Plan, ReleaseSource, RequestAssignment, WriteSource
 from mirror.decide.snapshot import Snapshot
 from mirror.decide.writing import shown_obstruction, source_write
 from mirror.kinds import own_annotations
@@ -29,6 +29,20 @@ def wait_to_record(seen: Snapshot) -> Plan | None:
         return None
     write, later = source_write(seen, waiting=Obstruction(Reason.RECORD_REFUSED, memory.record_refused))
     return Plan(memory.record_refused, write, min(left, later or left))
+
+
+def wait_to_record_again(seen: Snapshot, plan: Plan) -> Plan:
+    """The same of one that has a worker, or a mirror on one: whatever else it does goes on."""
+    left = seen.memory.record_refused_until - seen.monotonic
+    if left <= 0 or not plan.needs_assignment:
+        return plan
+    kept = tuple(one for one in plan.actions if not isinstance(one, RequestAssignment | AwaitMove))
+    if kept and not any(isinstance(one, WriteSource) and one.records is not None for one in kept):
+        return msgspec.structs.replace(
+            plan, actions=kept, again_after_seconds=min(left, plan.again_after_seconds or left)
+        )
+    write, later = source_write(seen, waiting=Obstruction(Reason.RECORD_REFUSED, seen.memory.record_refused))
+    return Plan(seen.memory.record_refused, write, min(left, later or left))
 
 
 def assign_worker(seen: Snapshot) -> Plan | None:

@@ -27,6 +27,8 @@ from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
 HELD_LOOK_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
 LIMIT_REACHED = " (it was moved as often as workers.moveLimit allows)"
+AT_ONCE = 0.05
+"""It had its turn, and another worker since: nobody else wakes it."""
 TURN_LASTS_SECONDS = 60.0
 """A turn that was not taken for so long is none any more."""
 
@@ -91,7 +93,8 @@ def wait_for_place(seen: Snapshot, lost: str, *, may_stay: bool = False) -> Plan
     """Have it assigned to another worker, or with ``may_stay`` to the same."""
     assignment, name = seen.assignment, None if may_stay else seen.source.placed
     if assignment.available is not None and assignment.available != name:
-        return Plan(f"may be moved to {assignment.available}", (RequestAssignment(assignment.available), AwaitMove()))
+        request, again = RequestAssignment(assignment.available), None if seen.memory.move_at is None else AT_ONCE
+        return Plan(f"may be moved to {assignment.available}", (request, AwaitMove()), again)
     why = assignment.obstruction
     another = "a worker" if may_stay else "another worker"
     text = f"{lost}; the Job waits for {another}" + (f": {why.text}" if why else "")
@@ -161,10 +164,17 @@ def lost_text(seen: Snapshot) -> str:
     return f" ({seen.moves_held})" if seen.moves_held else ""
 
 
-def is_completed_copy(kind: Kind, source_uid: str, left: LeftBehind, found: Object) -> bool:
-    """Whether an object is the copy that was left behind, by its uid and our labels, and Complete (D1)."""
-    is_it = bool(left.uid) and found.metadata.uid == left.uid and found.labels.get(names.SOURCE_UID) == source_uid
-    return is_it and found.metadata.deletion_timestamp is None and kind.progress(found).end == COMPLETE
+def is_completed_copy(kind: Kind, source: Object, left: LeftBehind, found: Object) -> bool:
+    """Whether an object is the copy that was left behind, by its uid and our labels, and Complete (D1).
+
+    One that never heard that an elastic Job was scaled up has not done what that wants.
+    """
+    uid, progress = source.metadata.uid, kind.progress(found)
+    is_it = bool(left.uid) and found.metadata.uid == left.uid and found.labels.get(names.SOURCE_UID) == uid
+    if not is_it or found.metadata.deletion_timestamp is not None or progress.end != COMPLETE:
+        return False
+    wanted = kind.progress(source).completions
+    return wanted is None or (progress.completions is not None and progress.completions >= wanted)
 
 
 def take_returned_completion(seen: Snapshot) -> Plan | None:

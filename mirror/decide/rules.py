@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from mirror.decide.assigning import assign_worker, release_held, wait_to_record
+from mirror.decide.assigning import assign_worker, release_held, wait_to_record, wait_to_record_again
 from mirror.decide.draining import leave_draining_worker
 from mirror.decide.ending import report_failure, report_late
 from mirror.decide.expired_leases import replace_expired
@@ -57,7 +57,7 @@ def decide(seen: Snapshot) -> Plan:
     for rule in RULES:
         plan = rule(seen)
         if plan is not None:
-            return plan
+            return wait_to_record_again(seen, plan)
     return Plan("nothing to do")
 
 

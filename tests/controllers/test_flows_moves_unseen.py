@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from controllers.test_flows_fence import (
     FENCE,
@@ -17,11 +19,15 @@ from controllers.test_flows_fence import (
     start,
 )
 from doubles.clock import LoopClock
-from doubles.jobs import condition
+from doubles.jobs import condition, job
+from doubles.refusals import forbidden
 from doubles.transport import Fault
 from doubles.world import WAITING, World, manager_of, standby_of, two_workers
 
 from mirror.decide.snapshot import Policy
+from mirror.kube.client import Client
+from mirror.kube.objects import Object
+from mirror.kube.requests import Request
 from mirror.model import names
 from mirror.model.fences import FENCED
 from mirror.model.losses import OnLoss
@@ -154,6 +160,108 @@ async def test_a_lease_that_ended_a_job_before_its_pods() -> None:
         assert "once its pods there have ended" in (world.annotation(WAITING) or "")
         await manager.settle(40)
         assert world.events().count("Moved") == 1
+
+
+async def test_a_copy_that_is_given_the_record_back_is_not_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """West has refused the Job while it was asked what is left on east, which has it again."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        uid = await fenced_on_east(world, manager)
+        before = world.source()["status"]
+        world.workers["west"].arrange("create", "jobs", Fault.LOSE_REQUEST, times=1_000_000)
+        world.workers["east"].go_down()
+        await manager.settle(16 * MINUTE)
+        assert (world.placed(), world.mirrors()) == ("west", ["east"])
+        send, asked = Client.send_object, []
+
+        async def send_object(client: Client, request: Request) -> Object:
+            if client.name == "east" and request.verb == "get" and request.path.endswith("/jobs/train") and not asked:
+                asked.append(request)
+                world.edit(lambda body: body.update(status=before))
+                await asyncio.sleep(1)
+            return await send(client, request)
+
+        monkeypatch.setattr(Client, "send_object", send_object)
+        world.workers["east"].restore()
+        await manager.settle(MINUTE)
+        assert asked
+        assert world.placed() == "east"
+        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert "Failed" not in world.conditions()
+
+
+async def test_a_copy_that_completed_before_it_was_scaled_up_does_not_count() -> None:
+    """Two indexes of four are done there: the Job goes on where it is now."""
+    spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2}
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await fenced_on_east(world, manager, **spec)
+        world.workers["east"].go_down()
+        await manager.settle(16 * MINUTE)
+        assert world.placed() == "west"
+        world.edit(lambda body: body["spec"].update(completions=4, parallelism=4))
+        await manager.settle(5)
+        start(world, "west")
+        world.controller("east").complete("train")
+        world.workers["east"].server.edit(
+            "jobs", "train", lambda body: body["status"].update(completedIndexes="0,1", succeeded=2)
+        )
+        world.workers["east"].restore()
+        await manager.settle(MINUTE)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        assert "Complete" not in world.conditions()
+
+
+async def test_a_place_that_is_lost_before_its_turn_is_replaced() -> None:
+    """West was assigned, and takes no Jobs any more when it is the Job's turn: another worker does, at once."""
+    async with two_workers(policy=RESCHEDULE, move_rate=0.1) as (world, manager):
+        world.add_worker("north", annotations={"cordoned": "true"})
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle(5)
+        for name in ("first", "second"):
+            world.create(job(name))
+        await manager.settle(5)
+        for name in ("first", "second"):
+            world.controller("east").start(name)
+        world.annotate_worker("west", cordoned=None)
+        await manager.settle(5)
+        world.workers["east"].go_down()
+        while [world.placed(name) for name in ("first", "second")].count("west") == 0:
+            await manager.settle(0.5)
+        await manager.settle(2)
+        world.annotate_worker("north", cordoned=None)
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle(30)
+        assert sorted((world.placed("first"), world.placed("second"))) == ["north", "west"]
+
+
+async def test_a_move_that_the_api_server_rejects_is_tried_again() -> None:
+    """Admission rejects the record for ten minutes: it is asked now and then, and the Job moves once it is let."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await fenced_on_east(world, manager)
+        world.workers["east"].go_down()
+        await manager.settle(14.5 * MINUTE)
+        world.management.arrange("patch", "jobs", forbidden(), times=1_000_000)
+        before = len(world.management.writes())
+        await manager.settle(10 * MINUTE)
+        assert world.placed() == "east"
+        assert len(world.management.writes()) - before < 300
+        world.management.restore()
+        await manager.settle(2 * MINUTE)
+        assert world.placed() == "west"
+
+
+async def test_a_start_over_that_the_api_server_rejects_is_tried_again() -> None:
+    """The same where its mirror has vanished."""
+    async with two_workers() as (world, manager):
+        await fenced_on_east(world, manager, annotations={names.ON_MIRROR_LOSS: "Recreate"})
+        world.management.arrange("patch", "jobs", forbidden(), times=1_000_000)
+        before = len(world.management.writes())
+        world.workers["east"].server.remove("jobs", "train")
+        await manager.settle(10 * MINUTE)
+        assert world.mirrors() == []
+        assert len(world.management.writes()) - before < 300
+        world.management.restore()
+        await manager.settle(2 * MINUTE)
+        assert world.mirrors() == ["east"]
 
 
 async def test_pods_of_another_mirror_are_counted_anew() -> None:

@@ -155,8 +155,8 @@ FAULTS = (
     PlantedFault(
         "a complete copy is deleted",
         "decide/moving.py",
-        "and kind.progress(found).end == COMPLETE",
-        "and False",
+        "progress.end != COMPLETE",
+        "progress.end",
     ),
     PlantedFault(
         "a fence is renewed late",
