@@ -91,7 +91,8 @@ class MemoryTransport:
         self._is_closed = True
         now = asyncio.get_running_loop().time()
         for limit in self._under_way:
-            limit.reschedule(now)
+            if not limit.expired():
+                limit.reschedule(now)
 
     async def _ask(self, request: Asked, headers: CIMultiDict[str]) -> Answered:
         if self._is_closed:

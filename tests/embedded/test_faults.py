@@ -217,6 +217,24 @@ async def test_closing_the_client_ends_its_requests(setting: Setting) -> None:
         await client.send(GET)
 
 
+@in_virtual_time
+async def test_what_is_ending_can_be_broken_again(setting: Setting) -> None:
+    """A watch, a request on its way, a client: a second time, before the first is noticed, changes nothing."""
+    client, faults = setting.client(), setting.faults
+    setting.server.lines.put_nowait(LINE)
+    faults.arrange(Slow(60), Which("get"))
+    faults.arrange(Loss.HANG, Which("create"))
+    watching = asyncio.ensure_future(setting.follow("it", lambda _: None))
+    under_way = [asyncio.ensure_future(client.send(one)) for one in (GET, CREATE)]
+    await asyncio.sleep(1)
+    for _ in range(2):
+        faults.break_connections()
+        await client.close()
+        await asyncio.sleep(0)
+    ended = await asyncio.gather(watching, *under_way, return_exceptions=True)
+    assert [type(one) for one in ended] == [Unreachable, OutcomeUnknown, OutcomeUnknown]
+
+
 async def _while_watching(setting: Setting, do: Callable[[], None]) -> tuple[list[str], BaseException | None]:
     """Watch, see one event, let something happen; the events, and what ended the watch."""
     seen: list[str] = []

@@ -250,7 +250,7 @@ class _OnTheWay:
     limit: asyncio.Timeout | None = None
 
     def break_off(self) -> None:
-        if self.limit is not None:
+        if self.limit is not None and not self.limit.expired():
             self.limit.reschedule(asyncio.get_running_loop().time())
 
 

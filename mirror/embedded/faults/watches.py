@@ -28,7 +28,7 @@ class Watch:
         if self._last is None:
             self._last = last
         self.changed.set()
-        if self._limit is not None:
+        if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def read(self) -> AsyncGenerator[bytes, None]:
