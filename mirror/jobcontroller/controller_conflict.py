@@ -90,7 +90,7 @@ class Rivals:
         self._suspects: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def on_job(self, old: Object | None, new: Object | None, change: Change) -> None:
-        """A Job changed, and most likely not by us: our own writes are in the cache before their echo comes."""
+        """A Job's status changed. Our own writes come this way, too: whose it was, only the server can tell."""
         if not self._is_watching or old is None or new is None or bytes(old.status) == bytes(new.status):
             return
         self._suspects[new.metadata.namespace, new.metadata.name] = None

@@ -1,7 +1,7 @@
 """A pod as the cache keeps it: decoded once into what the decisions look at, and little else.
 
 Tens of thousands of finished pods may be cached: of one that succeeded and lost our finalizer hardly more is kept than
-its name. Used as the ``keep`` and ``accept`` of the pods' informer.
+its name, unless a Job could still adopt it. Used as the ``keep`` and ``accept`` of the pods' informer.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def pod_of(found: Object, slim: Meta) -> Pod:
     except JUNK:
         spec, status = _Spec(), _Status(phase="Unknown")  # not from an API server: neither active work nor an end
     phase = intern(status.phase or "Pending")
-    if phase == "Succeeded" and not is_tracked:
+    if phase == "Succeeded" and not is_tracked and controller_of(found) is not None:
         deleted = _time(metadata.deletion_timestamp)  # who is going is not adopted any more (O2)
         return Pod(slim.uid, slim.name, slim.namespace, phase, deleted=deleted, has_finalizer=False, index=index)
     sidecars = {one.name for one in spec.init_containers or () if one.restart_policy == "Always"}

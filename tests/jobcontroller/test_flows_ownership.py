@@ -114,6 +114,18 @@ async def test_an_orphan_that_is_going_is_not_adopted() -> None:
         assert len(world.active()) == 1
 
 
+async def test_a_failure_before_the_success_of_an_adopted_pod_delays_nothing() -> None:
+    """B5: when a pod succeeded counts, though it was nobody's and had no finalizer then."""
+    async with job_world() as world:
+        for name, end in (("bad", world.node.fail), ("good", world.node.succeed)):
+            orphan(world, name)
+            end(name)
+            await world.settle(2)
+        world.create(parallelism=1, completions=2, **MANUAL)
+        await world.settle()
+        assert world.status()["failed"] == world.status()["succeeded"] == len(world.active()) == 1
+
+
 async def test_an_orphan_that_comes_later_is_adopted() -> None:
     """H4, H5: a new orphan, or one with new labels, wakes the Jobs that want it."""
     async with job_world() as world:

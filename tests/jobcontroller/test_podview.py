@@ -100,12 +100,14 @@ def test_junk_is_neither_active_work_nor_an_end() -> None:
 
 
 def test_a_success_that_was_counted_keeps_hardly_more_than_its_name() -> None:
-    """Tens of thousands of these are cached."""
+    """Tens of thousands of these are cached. An orphan may be adopted, and then it counts when it ended."""
     status = {"phase": "Succeeded", "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": TEXT}]}
-    counted, tracked = kept(status=status), kept(status=status, finalizers=["batch.kubernetes.io/job-tracking"])
+    owned = {"ownerReferences": [owned_by(cached_job())]}
+    counted, orphan = kept(status=status, **owned), kept(status=status)
+    tracked = kept(status=status, finalizers=["batch.kubernetes.io/job-tracking"], **owned)
     assert counted.is_settled
     assert counted.pod.conditions == ()
-    assert len(tracked.pod.conditions) == 1
+    assert len(tracked.pod.conditions) == len(orphan.pod.conditions) == 1
     assert bytes(counted.spec) == bytes(counted.status) == b"null"
     assert counted.annotations == {}
 
