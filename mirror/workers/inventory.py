@@ -13,7 +13,11 @@ FORMER = "_former."
 """Before the uid of a cluster that is no worker any more: the name of an entry, as no Secret can have it."""
 MOST_FORMER = 100
 MOST_LABEL_BYTES = 384
-"""Of the labels of one declared worker: a thousand of them have to fit into one ConfigMap of 1 MiB."""
+"""Of the labels of one declared worker."""
+MOST_BYTES = 900 * 1024
+"""Of all entries, so that they fit into one ConfigMap; beyond, only what is needed of each is written."""
+LONGEST_BRIEF = 80
+"""Characters of a text for people, then."""
 
 
 class Declared(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -144,5 +148,24 @@ class WorkerInventory:
             raise IdentityRejected("this is the management cluster itself: it needs the annotation namespace-prefix")
 
 
+def texts_of(inventory: WorkerInventory) -> dict[str, str]:
+    """All entries as they are written: without what only people read where that is too much for one ConfigMap.
+
+    Who declares workers chooses their names and labels; who they are has to be written all the same (D19).
+    """
+    texts = {name: encode(entry) for name, entry in inventory.entries.items()}
+    if sum(len(name) + len(text.encode()) for name, text in texts.items()) <= MOST_BYTES:
+        return texts
+    return {name: encode(_brief(entry)) for name, entry in inventory.entries.items()}
+
+
 def encode(entry: Entry) -> str:
     return msgspec.json.encode(entry).decode()
+
+
+def _brief(entry: Entry) -> Entry:
+    said = entry.declared
+    if said is not None:
+        more = said.more_labels + len(said.labels)
+        said = msgspec.structs.replace(said, by=said.by[:LONGEST_BRIEF], labels={}, more_labels=more)
+    return msgspec.structs.replace(entry, reason=entry.reason[:LONGEST_BRIEF], remark="", declared=said)

@@ -18,7 +18,7 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS
 from mirror.model import names
 from mirror.telemetry.logs import Log
-from mirror.workers.inventory import WorkerInventory, encode
+from mirror.workers.inventory import WorkerInventory, texts_of
 
 RETRY_SECONDS = 1.0
 
@@ -141,12 +141,12 @@ class InventoryRecord:
         return WorkerInventory.of(found)
 
     async def _write_changes(self) -> None:
-        known, written = self.known, self._written
-        data: dict[str, str | None] = {
-            name: encode(entry) for name, entry in known.entries.items() if written.entries.get(name) != entry
-        }
-        data |= {name: None for name in written.entries if name not in known.entries}
+        known = self.known
+        texts, written = texts_of(known), texts_of(self._written)
+        data: dict[str, str | None] = {name: text for name, text in texts.items() if written.get(name) != text}
+        data |= {name: None for name in written if name not in texts}
         if not data and (self._written_annotations == self._annotations or not known.entries):
+            self._written = known  # but for what is left out of it
             return
         name, namespace = names.WORKERS_CONFIGMAP, self._namespace
         annotations = {key: text for key, text in self._annotations.items() if text}
@@ -161,7 +161,7 @@ class InventoryRecord:
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
-                "data": {key: encode(entry) for key, entry in known.entries.items()},
+                "data": texts,
             }
             stored = await self._management.send_object(requests.create(CONFIGMAPS, body, namespace=namespace))
         self._written = known
