@@ -14,22 +14,13 @@ from typing import NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from mirror.batch.quoting import quoted
+from mirror.embedded import durations
 
 _STAR = 1 << 63
 """Set in a field that was written as ``*`` or ``?``: it does not restrict, so the other field of days decides alone."""
 _YEARS = 5
 """A schedule that does not come within so many years never does."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NANOSECONDS = {
-    "ns": 1,
-    "us": 1000,
-    "µs": 1000,
-    "μs": 1000,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
 _MOST = 2**63 - 1
 
 
@@ -248,7 +239,7 @@ def _described(text: str, where: tzinfo) -> Schedule:
         raise BadSchedule(f"unrecognized descriptor: {text}")
     span = text.removeprefix("@every ")
     try:
-        nanoseconds = _duration(span)
+        nanoseconds = durations.parse(span)
     except ValueError as error:
         raise BadSchedule(f"failed to parse duration {text}: {error}") from error
     return Every(max(1, nanoseconds // 10**9))
@@ -311,35 +302,3 @@ def _whole_number(text: str) -> int:
 
 def _bits(first: int, last: int, step: int) -> int:
     return sum(1 << value for value in range(first, last + 1, step))
-
-
-_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.DOTALL)
-
-
-def _duration(text: str) -> int:
-    """Nanoseconds of Go's ``time.ParseDuration``; the errors' texts are its own."""
-    rest, sign = text, 1
-    if rest[:1] in ("-", "+"):
-        sign, rest = (-1 if rest[0] == "-" else 1), rest[1:]
-    if rest == "0":
-        return 0
-    if not rest:
-        raise ValueError(f"time: invalid duration {quoted(text)}")
-    total = 0
-    while rest:
-        part = _PART.match(rest)
-        if part is None or not (part[1] or part[2]):
-            raise ValueError(f"time: invalid duration {quoted(text)}")
-        if not part[3]:
-            raise ValueError(f"time: missing unit in duration {quoted(text)}")
-        unit = _NANOSECONDS.get(part[3])
-        if unit is None:
-            raise ValueError(f"time: unknown unit {quoted(part[3])} in duration {quoted(text)}")
-        if len(part[1]) > 19:
-            raise ValueError(f"time: invalid duration {quoted(text)}")
-        fraction = (part[2] or "")[:18]
-        total += int(part[1] or "0") * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
-        if total > _MOST:
-            raise ValueError(f"time: invalid duration {quoted(text)}")
-        rest = rest[part.end() :]
-    return sign * total

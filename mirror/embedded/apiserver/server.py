@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from mirror.embedded.apiserver import side_thread, watch
+from mirror.embedded.apiserver.apimachinery.decoding.bodies import media_type_of
 from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, exceeds_value_limit
 from mirror.embedded.apiserver.apimachinery.errors import (
     StatusError,
@@ -20,7 +21,7 @@ from mirror.embedded.apiserver.apimachinery.errors import (
 from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
 from mirror.embedded.apiserver.discovery import groups
-from mirror.embedded.apiserver.messages import Answer, Request, Response
+from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request, Response
 from mirror.embedded.apiserver.registry import creation, deletion, listing, updates
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.request import responses
@@ -29,12 +30,13 @@ from mirror.embedded.apiserver.request.info import (
     RequestInfo,
     RequestScope,
     action_of,
+    check_representation,
     check_served,
     nowhere,
     request_info,
     scope_of,
 )
-from mirror.embedded.apiserver.request.options import PLAIN, format_of, format_of_errors
+from mirror.embedded.apiserver.request.options import PLAIN, check_timeout, format_of, format_of_errors
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Unwritable
@@ -127,6 +129,8 @@ class ApiServer:
             thread = self.dependencies.side_thread
             if request.query:
                 info = await side_thread.pure(thread, len(request.query), lambda: request_info(request))
+                if not info.is_long_running:
+                    check_timeout(request)
             else:
                 info = request_info(request)
             user = self.dependencies.authorizer.impersonated(
@@ -158,10 +162,16 @@ class ApiServer:
         if len(request.body) > MOST_VALUES and await scope.pure(partial(exceeds_value_limit, request.body)):
             raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
         key = action_of(scope, self.actions)
+        if key is None:
+            check_served(scope, self.actions, selected_name=selected_name)
+        check_representation(scope)
+        scope.format = format_of(request)
+        content_type = request.headers.get("content-type", JSON_TYPE)
+        if content_type != JSON_TYPE and scope.verb == "create":
+            # Before the options; an update looks at the options first.
+            media_type_of(content_type)
         if key is not None:
             return await self._act(self.actions[key], scope)
-        check_served(scope, self.actions, selected_name=selected_name)
-        scope.format = format_of(request)
         try:
             return await _HANDLERS[scope.verb](self.dependencies, scope)
         except StatusError as refused:

@@ -43,7 +43,7 @@ async def watch(deps: Dependencies, scope: RequestScope) -> Stream:
     wanted = await scope.pure(lambda: options.list_options(scope.request, is_watch=scope.is_watch_path))
     predicate = listing.predicate_of(scope, wanted)
     if scope.format.is_yaml:
-        raise not_acceptable("only the following media types are accepted: application/json;stream=watch")
+        raise options.no_stream()
     try:
         version = listing.parsed_version(wanted.version)
     except ValueError as error:

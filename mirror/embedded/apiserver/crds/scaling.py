@@ -51,16 +51,17 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
     """How the subresource of a kind is read and written."""
 
     async def read(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
+        options.check_export(scope.request)
         record = deps.storage.get(kind.stored_as, scope.namespace, scope.name)
         if record is None:
             raise not_found(kind.plural, kind.group, scope.name)
         body, path = objects.body_of(kind, record), scale["specReplicasPath"]
         if not paths.find(body, path):
             raise internal(f"the spec replicas field {quoted(path)} does not exist")
-        return responses.written(objects.encode(scale_of(body, scale)), PLAIN)
+        return responses.written(objects.encode(scale_of(body, scale)), scope.format)
 
     async def write(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
-        request, name = scope.request, scope.name
+        request, name, form = scope.request, scope.name, scope.format
         scope = replace(scope, verb="update", kind=kind, subresource="", format=PLAIN, warnings=[])
         content_type, is_patch = request.headers.get("content-type", ""), request.method == "PATCH"
         if is_patch:
@@ -85,7 +86,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
             change = updates.Change(make, wanted, manager, uid=uid, tracks_fields=False)
             raw, status = await updates.changed(deps, scope, change)
         made = scale_of(objects.decode(raw), scale)
-        return responses.written(objects.encode(made), PLAIN, status, responses.warning_headers(scope.warnings))
+        return responses.written(objects.encode(made), form, status, responses.warning_headers(scope.warnings))
 
     key = f"{kind.plural}.{kind.group}"
     return {(key, "scale", "GET"): read, (key, "scale", "PUT"): write, (key, "scale", "PATCH"): write}

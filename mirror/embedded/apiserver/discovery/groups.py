@@ -18,6 +18,8 @@ from mirror.embedded.apiserver.apimachinery.errors import method_not_allowed
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.discovery import openapi
 from mirror.embedded.apiserver.messages import JSON_TYPE, Request, Response
+from mirror.embedded.apiserver.request import responses
+from mirror.embedded.apiserver.request.options import OBJECTS, check_routed, format_of_discovery
 
 Json: TypeAlias = dict[str, Any]
 
@@ -66,7 +68,7 @@ def answer(request: Request, registry: Registry, gates: FeatureGates = DEFAULT_G
     """The answer to a question about what there is; None: the path is about something else.
 
     Raises:
-        StatusError: 405.
+        StatusError: 405, 406.
     """
     path = request.path.rstrip("/")
     if path.startswith("/openapi"):
@@ -76,9 +78,13 @@ def answer(request: Request, registry: Registry, gates: FeatureGates = DEFAULT_G
         return None
     parts = path.split("/")[1:]
     found = _found(parts, request, registry)
-    if found is not None and request.method != "GET" and _is_routed(parts, registry, has_slashes=has_slashes):
-        raise method_not_allowed()
-    return found
+    if found is not None and _is_routed(parts, registry, has_slashes=has_slashes):
+        if request.method != "GET":
+            raise method_not_allowed()
+        check_routed(request, JSON_TYPE if parts == ["version"] else OBJECTS)
+    if found is None or isinstance(found, Response):
+        return found
+    return responses.written(_ENCODER.encode(found), format_of_discovery(request))
 
 
 def _is_routed(parts: list[str], registry: Registry, *, has_slashes: bool) -> bool:
@@ -97,25 +103,25 @@ def _is_routed(parts: list[str], registry: Registry, *, has_slashes: bool) -> bo
     return False
 
 
-def _found(parts: list[str], request: Request, registry: Registry) -> Response | None:
+def _found(parts: list[str], request: Request, registry: Registry) -> Response | Json | None:
     match parts:
         case ["version"]:
             return _json(VERSION)
         case ["api"]:
             if _accepts_aggregated(request):
                 return _aggregated(request, {"": _versions(registry).get("", {})})
-            return _json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": _ADDRESSES})
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": _ADDRESSES}
         case ["apis"]:
             groups = {group: versions for group, versions in _versions(registry).items() if group}
             if _accepts_aggregated(request):
                 return _aggregated(request, groups)
             listed = [_group(group, versions) for group, versions in groups.items()]
-            return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
         case ["apis", "", *_]:
             return None  # the group without a name is below /api only
         case ["apis", group]:
             versions = _versions(registry).get(group)
-            return None if not versions else _json({"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)})
+            return None if not versions else {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)}
         case ["api", version]:
             return _resources(registry, "", version)
         case ["apis", group, version]:
@@ -159,7 +165,7 @@ def _group(group: str, versions: Iterable[str]) -> Json:
     return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _resources(registry: Registry, group: str, version: str) -> Response | None:
+def _resources(registry: Registry, group: str, version: str) -> Json | None:
     kinds = _by_name(registry.versions().get(group, {}).get(version, ()))
     if not kinds:
         return None
@@ -168,7 +174,7 @@ def _resources(registry: Registry, group: str, version: str) -> Response | None:
         body["apiVersion"] = "v1"
     body["groupVersion"] = kinds[0].api_version
     body["resources"] = [one for kind in kinds for one in _resource(kind)]
-    return _json(body)
+    return body
 
 
 def _resource(kind: Kind) -> list[Json]:

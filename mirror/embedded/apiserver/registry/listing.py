@@ -71,6 +71,7 @@ class Predicate(NamedTuple):
 async def get(deps: Dependencies, scope: RequestScope) -> Response:
     """One object. Raises: StatusError 400, 404, 504."""
     if scope.request.query:
+        options.check_export(scope.request)
         _check_get(deps, scope)
     record = deps.storage.get(scope.kind.stored_as, scope.namespace, scope.name)
     if record is None:

@@ -42,6 +42,8 @@ def delete_options(request: Request) -> DeleteOptions:
             grace_seconds=integer(query, "gracePeriodSeconds"),
             orphan=flag(query, "orphanDependents"),
             propagation=query.get("propagationPolicy"),
+            uid=query.get("uid") or None,
+            version=query.get("resourceVersion") or None,
         )
     problems: list[Violation] = []
     if options.orphan is not None and options.propagation is not None:

@@ -40,6 +40,8 @@ _SPECIAL_VERBS = ("proxy", "watch")
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _NOT_ROUTED = ("//", "/apis//")
 """How paths begin that name a resource, and no route."""
+_ENDLESS_VERBS = ("watch", "proxy")
+_ENDLESS_SUBRESOURCES = ("attach", "exec", "proxy", "log", "portforward")
 _LONGEST = 3
 """Parts from the resource on of what is served: resource, name, subresource."""
 
@@ -73,6 +75,11 @@ class RequestInfo(NamedTuple):
     def subresource(self) -> str:
         """Of the object, if the path names one."""
         return self.parts[2] if len(self.parts) > 2 and self.verb != "proxy" else ""
+
+    @property
+    def is_long_running(self) -> bool:
+        """Whether upstream knows no time limit for it."""
+        return bool(self.parts) and (self.verb in _ENDLESS_VERBS or self.subresource in _ENDLESS_SUBRESOURCES)
 
 
 def request_info(request: Request) -> RequestInfo:
@@ -257,6 +264,19 @@ def action_of(scope: RequestScope, actions: Container[ActionKey]) -> ActionKey |
     if scope.subresource and not scope.name:
         raise bad_request("name must be provided")
     return key if scope.namespace or not scope.kind.is_namespaced else None
+
+
+_LOGS = f"text/plain, {options.OBJECTS}"
+
+
+def check_representation(scope: RequestScope) -> None:
+    """Whether there is an accepted one, as upstream's router sees it. Raises: StatusError 406."""
+    if _is_custom(scope.kind):
+        return
+    if scope.verb in OF_ALL_NAMESPACES:
+        options.check_routed(scope.request, f"{options.OBJECTS}, {options.STREAMS}")
+    else:
+        options.check_routed(scope.request, _LOGS if scope.subresource == "log" else options.OBJECTS)
 
 
 def check_served(scope: RequestScope, actions: Container[ActionKey], *, selected_name: str = "") -> None:

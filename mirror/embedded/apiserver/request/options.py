@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, forbidden, invalid_text, not_supported, not_supported_text, required
+from mirror.embedded import durations
 from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.decoding.bodies import Validation
 from mirror.embedded.apiserver.apimachinery.errors import StatusError, bad_request, invalid, not_acceptable
@@ -113,6 +114,27 @@ def write_options(request: Request, *, is_patch: bool = False, is_apply: bool = 
     return WriteOptions(bool(dry_run), manager, _VALIDATIONS[validation], force)
 
 
+def check_timeout(request: Request) -> None:
+    """How long a client waits at most; who waits less than the server takes is answered all the same.
+
+    Raises:
+        StatusError: 400, it is no duration.
+    """
+    text = request.parameters.get("timeout", "")
+    if not text:
+        return
+    try:
+        durations.parse(text)
+    except ValueError as error:
+        raise bad_request(f"invalid timeout specified in the request URL - {error}") from error
+
+
+def check_export(request: Request) -> None:
+    """A form of ``get`` that is no more. Raises: StatusError 400."""
+    if flag(request.parameters, "export"):
+        raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
+
+
 def manager_problems(field: str, manager: str) -> list[Violation]:
     """What is wrong with the name of a field manager."""
     found: list[Violation] = []
@@ -206,8 +228,12 @@ _TARGETS = (TABLE, PARTIAL, PARTIAL_LIST)
 _HUMAN = ("curl", "Wget", "Mozilla/5.0")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _OFFERED = (("application", "json"), ("application", "yaml"))
-_LISTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+OBJECTS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 """What upstream says it has; ours cannot speak the last, and says so only by refusing it."""
+STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+"""And of watches."""
+_ONLY = "only the following media types are accepted: "
+_ANY_JSON = ("", "application/json", "*/*")
 
 
 class Format(NamedTuple):
@@ -225,27 +251,56 @@ PLAIN = Format()
 _PRETTY = Format(is_pretty=True)
 
 
+def check_routed(request: Request, representations: str) -> None:
+    """Upstream's router, which custom resources do without, looks at the types first; it knows no ``application/*``.
+
+    Args:
+        representations: what there is of the thing, as the router lists it.
+
+    Raises:
+        StatusError: 406.
+    """
+    accept = request.headers.get("accept", "")
+    if accept in _ANY_JSON:
+        return
+    offered = {"*/*", *representations.split(", ")}
+    if not any(one.partition(";")[0].strip(" ") in offered for one in accept.split(",")):
+        raise not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {representations}")
+
+
 def format_of(request: Request) -> Format:
     """Raises: StatusError 406."""
     accept = request.headers.get("accept", "")
-    if accept in ("", "application/json", "*/*"):
+    if accept in _ANY_JSON:
         found: Format | None = PLAIN
     elif len(accept) <= _LONGEST_REMEMBERED:
         found = _remembered(accept)
     else:
         found = _negotiated(accept)
     if found is None:
-        raise not_acceptable(_refusal(accept))
+        raise not_acceptable(_ONLY + OBJECTS)
+    return found._replace(is_pretty=True) if _is_pretty(request) else found
+
+
+def format_of_discovery(request: Request) -> Format:
+    """JSON or YAML; what is discovered is never converted. Who asks for protobuf alone gets JSON.
+
+    Raises:
+        StatusError: 406.
+    """
+    accept = request.headers.get("accept", "")
+    found = _negotiated(accept, targets=()) if accept else PLAIN
+    if found is None and "protobuf" not in accept:
+        raise not_acceptable(_ONLY + OBJECTS)
+    found = found or PLAIN
     return found._replace(is_pretty=True) if _is_pretty(request) else found
 
 
 def format_of_errors(request: Request) -> Format:
-    """Errors come in the accepted encoding, if it is supported; else as JSON."""
-    try:
-        found = format_of(request)
-    except StatusError:
-        return _PRETTY if _is_pretty(request) else PLAIN
-    return found._replace(target="") if found.target else found
+    """Errors come in the accepted encoding, if it is supported; else as JSON. They are never converted."""
+    accept = request.headers.get("accept", "")
+    found = PLAIN if accept in _ANY_JSON else _negotiated(accept, targets=()) or PLAIN
+    return found._replace(is_pretty=True) if _is_pretty(request) else found
 
 
 def _is_pretty(request: Request) -> bool:
@@ -256,13 +311,9 @@ def _is_pretty(request: Request) -> bool:
     return request.headers.get("user-agent", "").startswith(_HUMAN)
 
 
-def _refusal(accept: str) -> str:
-    """Upstream looks at the types first, and then whether it can convert."""
-    types = {(one.type, one.subtype) for one in filter(None, map(_clause, accept.split(",")))}
-    known = {*_OFFERED, ("application", "*"), ("*", "*"), ("application", "vnd.kubernetes.protobuf")}
-    if types & known:
-        return f"only the following media types are accepted: {_LISTED}"
-    return f"406: Not Acceptable\n\nAvailable representations: {_LISTED}"
+def no_stream() -> StatusError:
+    """406: a watch has no such form."""
+    return not_acceptable(_ONLY + STREAMS)
 
 
 class _Clause(NamedTuple):
@@ -272,12 +323,12 @@ class _Clause(NamedTuple):
     parameters: tuple[tuple[str, str], ...]
 
 
-def _negotiated(accept: str) -> Format | None:
+def _negotiated(accept: str, targets: Sequence[str] = _TARGETS) -> Format | None:
     clauses = sorted(filter(None, map(_clause, accept.split(","))), key=lambda one: -one.quality)
     for clause in clauses:
         for type_, subtype in _OFFERED:
             if (clause.type, clause.subtype) in ((type_, subtype), (type_, "*"), ("*", "*")):
-                found = _accepted(clause, is_yaml=subtype == "yaml")
+                found = _accepted(clause, targets, is_yaml=subtype == "yaml")
                 if found is not None:
                     return found
     return None
@@ -298,14 +349,14 @@ def _clause(text: str) -> _Clause | None:
     return _Clause(type_, subtype or "*", number, tuple(pair for pair in pairs if pair[0] != "q"))
 
 
-def _accepted(clause: _Clause, *, is_yaml: bool) -> Format | None:
+def _accepted(clause: _Clause, targets: Sequence[str], *, is_yaml: bool) -> Format | None:
     found = dict(clause.parameters)
-    if found.get("stream") not in (None, "", "watch") or found.get("sv"):
+    if found.get("stream") not in (None, "", "" if is_yaml else "watch") or found.get("sv"):
         return None
     is_pretty = found.get("pretty") == "1"
     if not {"as", "g", "v"} & found.keys():
         return Format(is_yaml=is_yaml, is_pretty=is_pretty)
     target, group, version = found.get("as", ""), found.get("g", ""), found.get("v", "")
-    if target not in _TARGETS or group != "meta.k8s.io" or version not in ("v1", "v1beta1"):
+    if target not in targets or group != "meta.k8s.io" or version not in ("v1", "v1beta1"):
         return None
     return Format(target, version, is_yaml, is_pretty)

@@ -89,7 +89,7 @@ def test_everything_at_once_is_told_to_who_wants_it(registry: Registry) -> None:
     assert asked(registry, "/api", accept=AGGREGATED)["items"][0]["metadata"] == {}
 
 
-@pytest.mark.parametrize("accept", ["", "application/json", f"application/json,{groups.AGGREGATED_TYPE}", "x;as"])
+@pytest.mark.parametrize("accept", ["", "application/json", f"application/json,{groups.AGGREGATED_TYPE}", "x;as, */*"])
 def test_others_get_the_old_form(registry: Registry, accept: str) -> None:
     """The first wish that can be met counts."""
     assert asked(registry, "/api", accept=accept)["kind"] == "APIVersions"

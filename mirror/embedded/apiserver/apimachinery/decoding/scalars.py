@@ -7,11 +7,11 @@ from datetime import date
 
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery import quantities
+from mirror.embedded.durations import told
 
 _SECONDS, _MICRO = "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.000000Z07:00"
 _ELEMENTS = ("2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", ".000000", "Z07:00")
 _RANGES = {"01": ("month", 1, 12), "15": ("hour", 0, 23), "04": ("minute", 0, 59), "05": ("second", 0, 59)}
-_UNPLAIN = re.compile(r"[\x00-\x1f\x80-\U0010ffff]")
 _FRACTION = re.compile(r"[.,][0-9]+")
 _ZONE = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}")
 
@@ -29,8 +29,8 @@ def time_complaint(text: str, *, is_micro: bool = False) -> str:
 
     def failed(element: str, problem: str = "") -> str:
         if problem:
-            return f"parsing time {_told(text)}: {problem}"
-        return f"parsing time {_told(text)} as {quoted(layout)}: cannot parse {_told(rest)} as {quoted(element)}"
+            return f"parsing time {told(text)}: {problem}"
+        return f"parsing time {told(text)} as {quoted(layout)}: cannot parse {told(rest)} as {quoted(element)}"
 
     for element in _ELEMENTS:
         if element == ".000000" and not is_micro:
@@ -45,18 +45,8 @@ def time_complaint(text: str, *, is_micro: bool = False) -> str:
         if problem:
             return failed(element, problem)
     if rest:
-        return failed("", f"extra text: {_told(rest)}")
+        return failed("", f"extra text: {told(rest)}")
     return _day_problem(parts, failed)
-
-
-def _told(text: str) -> str:
-    """A text as the library of times quotes it: byte by byte where it is not plain."""
-    plain = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_UNPLAIN.sub(_bytes_of, plain)}"'
-
-
-def _bytes_of(found: re.Match[str]) -> str:
-    return "".join(f"\\x{one:02x}" for one in found[0].encode(errors="surrogatepass"))
 
 
 def _take(element: str, rest: str) -> str | None:

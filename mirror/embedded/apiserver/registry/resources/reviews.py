@@ -27,7 +27,6 @@ from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.info import RequestScope
-from mirror.embedded.apiserver.request.options import format_of
 from mirror.embedded.apiserver.side_thread import pure
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
@@ -93,7 +92,7 @@ def _action(auth: _Auth, answer: Callable[[_Auth, Json, str, Context], Json]) ->
     async def act(_: Dependencies, scope: RequestScope, context: Context) -> Response:
         request, kind, namespace = scope.request, scope.kind, scope.namespace
         body, warnings = await scope.pure(lambda: _read(request, kind, namespace, context))
-        form = format_of(request)
+        form = scope.format
         headers = responses.warning_headers(warnings) if warnings else ()
         raw = _encode(answer(auth, body, namespace, context))
         return await pure(

@@ -60,7 +60,7 @@ async def _bind(deps: Dependencies, scope: RequestScope, context: Context) -> An
             except StorageConflict:
                 continue
             break
-        return common.success(scope.request, warnings)
+        return common.success(scope, warnings)
 
 
 def _problems(target: Json) -> list[Violation]:

@@ -15,7 +15,7 @@ from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.info import RequestScope, check_segment
-from mirror.embedded.apiserver.request.options import WriteOptions, format_of
+from mirror.embedded.apiserver.request.options import WriteOptions
 from mirror.embedded.apiserver.storage.records import Record
 
 
@@ -95,15 +95,15 @@ def found(deps: Dependencies, plural: str, namespace: str, name: str) -> Record:
     return record
 
 
-def success(request: Request, warnings: list[str]) -> Response:
+def success(scope: RequestScope, warnings: list[str]) -> Response:
     """201 and a Status, as for all that is posted and not stored."""
     status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-    return responses.of_status(status, format_of(request), responses.warning_headers(warnings))
+    return responses.of_status(status, scope.format, responses.warning_headers(warnings))
 
 
-def created(request: Request, body: Json, warnings: list[str]) -> Response:
+def created(scope: RequestScope, body: Json, warnings: list[str]) -> Response:
     """201 and what was made of the body."""
-    return responses.written(objects.encode(body), format_of(request), 201, responses.warning_headers(warnings))
+    return responses.written(objects.encode(body), scope.format, 201, responses.warning_headers(warnings))
 
 
 def set_condition(status: Json, condition: Json, now: str) -> None:

@@ -15,7 +15,6 @@ from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
 from mirror.embedded.apiserver.request.info import RequestScope
-from mirror.embedded.apiserver.request.options import format_of
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
@@ -54,9 +53,9 @@ async def evict(deps: Dependencies, scope: RequestScope, context: Context) -> An
         options = _options(request, given, is_dry_run=is_dry_run)
         if options.version is not None and not is_dry_run:
             options = replace(options, version=str(record.version))
-        delete = RequestScope(request, context.user, "delete", kind, namespace, name, "", format_of(request), warnings)
+        delete = RequestScope(request, context.user, "delete", kind, namespace, name, "", scope.format, warnings)
         await deletion.deleted(deps, delete, options)
-        return common.success(request, warnings)
+        return common.success(scope, warnings)
 
 
 def _is_dry_run(given: Json, *, is_asked: bool) -> bool:

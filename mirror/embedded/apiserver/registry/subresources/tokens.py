@@ -52,7 +52,7 @@ async def issue(issuer: Tokens, deps: Dependencies, scope: RequestScope, context
             namespace=namespace, name=name, uid=account.uid, audiences=spec["audiences"], seconds=seconds, bound=bound
         )
         body["status"] = {"token": token, "expirationTimestamp": expires}
-        return common.created(scope.request, body, warnings)
+        return common.created(scope, body, warnings)
 
 
 def _check_seconds(seconds: int) -> None:
