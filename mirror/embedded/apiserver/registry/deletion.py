@@ -25,6 +25,7 @@ from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 _SHOWN_WHEN_DELETED = frozenset((("", "pods"), ("", "serviceaccounts"), ("", "namespaces")))
 """Kinds whose last state is the answer to a delete; for others it is a Status."""
 _MOST_RETRIES = 5
+_ALL = 2**63 - 1
 _AT_ONCE = 100
 """Objects of a collection that are deleted before others have their turn."""
 _BYTES_AT_ONCE = 2**20
@@ -59,7 +60,9 @@ async def delete_collection(deps: Dependencies, scope: RequestScope) -> Response
     predicate = listing.predicate_of(scope, chosen)
     wanted = await scope.pure(lambda: delete_options(scope.request))
     scope.warnings.extend(scope.kind.strategy.delete_warnings(_named_policy(wanted)))
-    page = await listing.page_of(deps.storage, scope, predicate, chosen)
+    # Upstream lists in pages, which are of exactly the version that is named, if one is.
+    paged = chosen if chosen.limit else replace(chosen, limit=_ALL)
+    page = await listing.page_of(deps.storage, scope, predicate, paged)
     size = 0
     for number, record in enumerate(page.records):
         size += len(record.raw)

@@ -68,6 +68,20 @@ async def test_preconditions_of_a_delete_may_be_in_the_query(server: Asking) -> 
     assert (await server.ask("DELETE", f"{MAPS}/a?uid=&resourceVersion="))[0] == 200
 
 
+async def test_a_collection_is_deleted_as_it_was_at_the_named_version(server: Asking) -> None:
+    """What came later stays, and what was changed later is a conflict."""
+    first = (await server.map("a"))["metadata"]["resourceVersion"]
+    await server.map("b")
+    deleted = await server.ok("DELETE", f"{MAPS}?resourceVersion={first}")
+    assert ([one["metadata"]["name"] for one in deleted["items"]], deleted["metadata"]) == (
+        ["a"],
+        {"resourceVersion": first},
+    )
+    last = (await server.ok("GET", MAPS))["metadata"]["resourceVersion"]
+    assert (await server.refused("DELETE", f"{MAPS}?resourceVersion={last}"))[0] == 409
+    assert [one["metadata"]["name"] for one in (await server.ok("GET", MAPS))["items"]] == ["b"]
+
+
 @pytest.mark.parametrize(
     ("value", "why"),
     [
