@@ -26,6 +26,8 @@ from mirror.runtime.clock import Clock
 ACCOUNT_PREFIX = "system:serviceaccount:"
 ISSUER = "https://kubernetes.default.svc"
 _CLAIMS = "authentication.kubernetes.io"
+NODE_NAME = f"{_CLAIMS}/node-name"
+"""What a user's extra tells of the node that it, or its pod, is bound to."""
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _MOST_REMEMBERED = 4096
 _LEEWAY_SECONDS = 60
@@ -110,12 +112,15 @@ class Tokens:
             uid: of the account.
             audiences: whom it is for; none: this API server.
             seconds: how long it is good.
-            bound: ``kind``, ``name`` and ``uid`` of the object with which it ends.
+            bound: ``kind``, ``name`` and ``uid`` of the object with which it ends, and, of a pod, ``node``, if it has
+                one: its name and its uid, which is empty if there is no such node.
         """
         now = int(self._clock.now().timestamp())
         refs = {"serviceaccount": _Ref(name, uid)}
         if bound:
             refs[str(bound["kind"]).lower()] = _Ref(bound["name"], bound.get("uid", ""))
+            if "node" in bound:
+                refs["node"] = _Ref(*bound["node"])
         payload = _Payload(
             aud=tuple(audiences) or (ISSUER,),
             exp=now + seconds,
@@ -219,7 +224,9 @@ def _user(payload: _Payload) -> User:
     extra = {f"{_CLAIMS}/credential-id": (f"JTI={payload.jti}",)}
     for what, ref in (("node", claims.node), ("pod", claims.pod)):
         if ref is not None:
-            extra |= {f"{_CLAIMS}/{what}-name": (ref.name,), f"{_CLAIMS}/{what}-uid": (ref.uid,)}
+            extra[f"{_CLAIMS}/{what}-name"] = (ref.name,)
+            if ref.uid:
+                extra[f"{_CLAIMS}/{what}-uid"] = (ref.uid,)
     account = claims.serviceaccount
     return account_user(claims.namespace, account.name, uid=account.uid, extra=extra)
 

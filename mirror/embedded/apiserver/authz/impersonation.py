@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import subdomain_problems
 from mirror.embedded.apiserver.apimachinery.errors import StatusError, bad_request
-from mirror.embedded.apiserver.authn.tokens import account_of
+from mirror.embedded.apiserver.authn.tokens import NODE_NAME, account_of
 from mirror.embedded.apiserver.authz.rules import Attributes, refusal
 from mirror.embedded.apiserver.messages import (
     ANONYMOUS,
@@ -41,7 +41,8 @@ class _Mode:
 
     name: str
     """Empty: the unconstrained verb ``impersonate``."""
-    applies: Callable[[User], bool]
+    applies: Callable[[User, User], bool]
+    """Whether it is meant for such a user, on whose behalf the other one asks."""
 
     @property
     def verb(self) -> str:
@@ -104,7 +105,7 @@ def impersonated(user: User, wanted: User, request: Attributes, check: Check, mo
     """
     first: StatusError | None = None
     for mode in modes.tried(user):
-        if not mode.applies(wanted):
+        if not mode.applies(wanted, user):
             continue
         try:
             if mode.name:
@@ -146,7 +147,9 @@ def _needed(user: User, wanted: User, mode: _Mode) -> Iterator[Attributes]:
         namespace, name = account
         yield Attributes(mode.verb, group, "serviceaccounts", namespace=namespace, name=name)
     elif mode.name and _is_node(wanted.name):
-        yield Attributes(mode.verb, group, "nodes", name=wanted.name.removeprefix(_NODE_PREFIX))
+        # Who is associated with one node is asked for all, since others of the account are with others.
+        node = "*" if mode is _ASSOCIATED else wanted.name.removeprefix(_NODE_PREFIX)
+        yield Attributes(mode.verb, group, "nodes", name=node)
     else:
         yield Attributes(mode.verb, group, "users", name=wanted.name)
     if wanted.uid:
@@ -191,11 +194,19 @@ def _has_only_name(user: User) -> bool:
     return not (user.uid or user.groups or user.extra)
 
 
+def _is_associated(wanted: User, user: User) -> bool:
+    """Whether it is the node on which the pod runs whose token the user shows."""
+    node = wanted.name.removeprefix(_NODE_PREFIX)
+    return _is_node(wanted.name) and account_of(user.name) is not None and user.extra.get(NODE_NAME) == (node,)
+
+
+_ASSOCIATED = _Mode("associated-node", lambda wanted, user: _has_only_name(wanted) and _is_associated(wanted, user))
 _MODES = (
-    _Mode("arbitrary-node", lambda user: _has_only_name(user) and _is_node(user.name)),
-    _Mode("serviceaccount", lambda user: _has_only_name(user) and account_of(user.name) is not None),
-    _Mode("user-info", lambda user: not _is_node(user.name) and account_of(user.name) is None),
-    _Mode("", lambda _: True),
+    _ASSOCIATED,
+    _Mode("arbitrary-node", lambda wanted, _: _has_only_name(wanted) and _is_node(wanted.name)),
+    _Mode("serviceaccount", lambda wanted, _: _has_only_name(wanted) and account_of(wanted.name) is not None),
+    _Mode("user-info", lambda wanted, _: not _is_node(wanted.name) and account_of(wanted.name) is None),
+    _Mode("", lambda wanted, user: True),
 )
 
 

@@ -74,13 +74,18 @@ def _bound(deps: Dependencies, namespace: str, account: str, ref: Json) -> Json:
     if not name:
         raise bad_request("Name parameter required.")
     record = common.found(deps, _PLURALS[kind], "" if kind == "Node" else namespace, name)
-    if kind == "Pod" and objects.decode(record.raw)["spec"].get("serviceAccountName", "") != account:
+    bound: Json = {"kind": kind, "apiVersion": version, "name": name, "uid": record.uid}
+    spec: Json = objects.decode(record.raw)["spec"] if kind == "Pod" else {}
+    if kind == "Pod" and spec.get("serviceAccountName", "") != account:
         told = f"cannot bind token for serviceaccount {quoted(account)} to pod running with different"
         raise bad_request(f"{told} serviceaccount name.")
     if ref.get("uid", record.uid) != record.uid:
         why = f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record. "
         raise conflict(kind, group, name, f"{why}The object might have been deleted and then recreated")
-    return {"kind": kind, "apiVersion": version, "name": name, "uid": record.uid}
+    if node := spec.get("nodeName"):
+        found = deps.storage.get("nodes", "", node)
+        bound["node"] = node, found.uid if found else ""
+    return bound
 
 
 def _invalid(name: str, problem: Violation) -> StatusError:
