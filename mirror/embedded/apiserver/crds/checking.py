@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,13 +19,12 @@ from mirror.batch.violations import (
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.apimachinery.objects import encode
 from mirror.embedded.apiserver.apimachinery.patterns import BadPattern, TooCostly, pattern_of
-from mirror.embedded.apiserver.crds import formats
+from mirror.embedded.apiserver.crds import formats, numbers
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, Schema
 
 _TYPE_INVALID = "FieldValueTypeInvalid"
 _FORMATS = {"integer": "int64", "number": "float64"}
 """Of numbers in Go."""
-_LARGEST_WHOLE = 2.0**53 - 1
 _OF_OBJECTS = ("apiVersion", "kind", "metadata")
 
 
@@ -142,11 +140,6 @@ def shown(value: Any) -> str:
     return goprint.text(value) if isinstance(value, int | float) else encode(value).decode()
 
 
-def _bound(value: float) -> str:
-    """A number of a schema, all of which are floats in Go."""
-    return goprint.text(float(value))
-
-
 def _check_text(value: str, schema: Schema, place: _Place) -> Iterator[Violation]:
     most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if most is not None and len(value) > most:
@@ -174,35 +167,16 @@ def _check_format(value: str, schema: Schema, place: _Place) -> Iterator[Violati
 
 
 def _check_number(value: float, schema: Schema, place: _Place) -> Iterator[Violation]:
-    type_ = schema.get("type")
-    if type_ == "integer" and not _is_integer(value):
-        words = f"Checked value must be of type integer (default format) in {place.path}"
-        yield invalid_whole(place.root or "<nil>", f'"": {words}')
-    elif type_ == "integer" and schema.get("format") == "int32" and not -(2**31) <= value < 2**31:
-        words = f"Checked value must be of type integer with format int32 in {place.path}"
-        yield invalid_whole(place.root or "<nil>", f'"": {words}')
-    multiple = schema.get("multipleOf")
-    if multiple and not _is_multiple(value, multiple):
-        yield _wrong(place, value, f"should be a multiple of {_bound(multiple)}")
-    most, least = schema.get("maximum"), schema.get("minimum")
-    if most is not None and (value >= most if schema.get("exclusiveMaximum") else value > most):
-        words = "should be less than" if schema.get("exclusiveMaximum") else "should be less than or equal to"
-        yield _wrong(place, value, f"{words} {_bound(most)}")
-    if least is not None and (value <= least if schema.get("exclusiveMinimum") else value < least):
-        words = "should be greater than" if schema.get("exclusiveMinimum") else "should be greater than or equal to"
-        yield _wrong(place, value, f"{words} {_bound(least)}")
+    for complaint in numbers.complaints(value, schema, place.path):
+        if complaint.value is None:
+            yield invalid_whole(place.root or "<nil>", f'"": {complaint.words}')
+        else:
+            yield invalid(place.field, shown(complaint.value), complaint.words)
 
 
 def _is_integer(value: float) -> bool:
     """A float so large that the adjacent ones are whole, too, is none for Go."""
-    return isinstance(value, int) or (value.is_integer() and abs(value) <= _LARGEST_WHOLE)
-
-
-def _is_multiple(value: float, factor: float) -> bool:
-    if isinstance(value, int) and float(factor).is_integer():
-        return value % int(factor) == 0
-    ratio = value / factor
-    return math.isfinite(ratio) and ratio == int(ratio)
+    return isinstance(value, int) or (value.is_integer() and abs(value) <= numbers.LARGEST_WHOLE)
 
 
 def _check_list(value: list[Any], schema: Schema, place: _Place) -> Iterator[Violation]:

@@ -86,6 +86,52 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     ),
     ({"type": "number", "maximum": 1.5}, 2.5, ["x: Invalid value: 2.5: x in body should be less than or equal to 1.5"]),
     ({"type": "integer", "multipleOf": 3}, 4, ["x: Invalid value: 4: x in body should be a multiple of 3"]),
+    # What is written as an integer is compared with the bound without its fraction; what is written as a float is not.
+    ({"type": "number", "minimum": 0.5}, 0, []),
+    (
+        {"type": "number", "minimum": 0.5},
+        0.25,
+        ["x: Invalid value: 0.25: x in body should be greater than or equal to 0.5"],
+    ),
+    ({"type": "number", "maximum": -0.5}, 0, []),
+    ({"type": "number", "maximum": 2.5}, 3, ["x: Invalid value: 3: x in body should be less than or equal to 2"]),
+    ({"type": "number", "multipleOf": 2.5}, 5, ["x: Invalid value: 5: x in body should be a multiple of 2"]),
+    ({"type": "number", "multipleOf": 2.5}, 5.0, []),
+    (
+        {"type": "number", "multipleOf": 0.5},
+        1,
+        ["x: Invalid value: 0: factor MultipleOf declared for x must be positive: 0"],
+    ),
+    ({"type": "number", "multipleOf": 0.1}, 0.3, []),
+    ({"type": "number", "multipleOf": 0.1}, 0.25, ["x: Invalid value: 0.25: x in body should be a multiple of 0.1"]),
+    # A bound is itself to be of the type and of the format; the least comes before the most.
+    (
+        {"type": "integer", "minimum": 0.5},
+        0,
+        [
+            '<nil>: Invalid value: "": Minimum boundary value must be of type integer (default format) in x',
+            "x: Invalid value: 0: x in body should be greater than or equal to 0.5",
+        ],
+    ),
+    (
+        {"type": "integer", "format": "int32", "maximum": 2**40},
+        2,
+        ['<nil>: Invalid value: "": Maximum boundary value must be of type integer with format int32 in x'],
+    ),
+    (
+        {"type": "integer", "minimum": 5, "maximum": 3},
+        4,
+        [
+            "x: Invalid value: 4: x in body should be greater than or equal to 5",
+            "x: Invalid value: 4: x in body should be less than or equal to 3",
+        ],
+    ),
+    (
+        {"type": "number", "format": "float"},
+        1e39,
+        ['<nil>: Invalid value: "": Checked value must be of type number with format float in x'],
+    ),
+    ({"type": "number", "format": "int32"}, 2**40, []),
     (TEXT | {"minLength": 2}, "a", ['x: Invalid value: "a": x in body should be at least 2 chars long']),
     (TEXT | {"maxLength": 2}, "abc", ["x: Too long: may not be more than 2 bytes"]),
     (TEXT | {"pattern": "^a"}, "b", ["x: Invalid value: \"b\": x in body should match '^a'"]),
