@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -219,17 +220,32 @@ class _Enum:
             self.words.append(f"… and {len(allowed) - _MOST_LISTED} more")
 
     def has(self, value: Any) -> bool:
-        """Whether the value is one of them."""
-        return _frozen(value) in self._known
+        """Whether the value is one of them, once it is converted to the type of that one as in Go. Null never is."""
+        return any(_frozen(one) in self._known for one in _converted(value))
+
+
+def _converted(value: Any) -> Iterator[Any]:
+    """The value, and what Go makes of a number: a float, an integer without the fraction, a character."""
+    if value is None:
+        return
+    yield value
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        yield float(value)
+        is_character = 0 <= value <= sys.maxunicode and not 0xD800 <= value <= 0xDFFF
+        yield chr(value) if is_character else "\ufffd"
+    elif isinstance(value, float):
+        yield int(value) if -(2**63) <= value < 2**63 else -(2**63)
 
 
 def _frozen(value: Any) -> object:
-    """The same for what is the same in JSON: 1 and 1.0 are, 1 and true are not."""
+    """The same for what is the same in Go: neither 1 and 1.0 are, nor 1 and true."""
     if isinstance(value, dict):
         return frozenset((name, _frozen(one)) for name, one in value.items())
     if isinstance(value, list):
         return tuple(map(_frozen, value))
-    return (bool, value) if isinstance(value, bool) else value
+    return (type(value), value) if isinstance(value, bool | int | float) else value
 
 
 _MOST_LISTED = 100

@@ -137,6 +137,18 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (TEXT | {"pattern": "^a"}, "b", ["x: Invalid value: \"b\": x in body should match '^a'"]),
     (TEXT | {"enum": ["a", "b"]}, "c", ['x: Unsupported value: "c": supported values: "a", "b"']),
     ({"enum": [1, 2]}, 3, ['x: Unsupported value: 3: supported values: "1", "2"']),
+    # Numbers are converted to the type of each allowed value, and null is none of them even if it is listed.
+    ({"enum": [1, 2]}, 1.5, []),
+    ({"enum": [1.0]}, 1, []),
+    ({"enum": [1.5]}, 1, ['x: Unsupported value: 1: supported values: "1.5"']),
+    ({"enum": ["A"]}, 65, []),
+    ({"enum": ["A"]}, 65.0, ['x: Unsupported value: 65: supported values: "A"']),
+    ({"enum": [[1]]}, [1], []),
+    (
+        TEXT | {"nullable": True, "enum": ["a", None]},
+        None,
+        ['x: Unsupported value: null: supported values: "a", "null"'],
+    ),
     ({"enum": [1]}, True, ['x: Unsupported value: true: supported values: "1"']),
     (TEXT | {"nullable": True}, None, []),
     (TEXT, None, ['x: Invalid value: "null": x in body must be of type string: "null"']),
