@@ -94,6 +94,12 @@ class FencingLaws(MovingLaws):
         is_dead = before in self.world.declared_dead
         return policy == OnLoss.FENCE or is_fenced or is_dead or super()._may_move(before, old, new)
 
+    def _look_at_time(self, name: str, before: str) -> None:
+        """One that is declared dead is waited for no longer."""
+        assert isinstance(self.world, FencingWorld)
+        if before not in self.world.declared_dead:
+            super()._look_at_time(name, before)
+
     def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         if new is not None and new["spec"].get("activeDeadlineSeconds") is None and request.peer == MANAGER:
             ends = [one for one in conditions(new).items() if one in _BY_DEADLINE]
