@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
 from flow_invariants import MANAGEMENT
 from flow_machine import WORKER
 from flow_machine_base import WAITS
@@ -34,6 +35,8 @@ TAKE_OVER_SECONDS = 25.0
 """The Lease is taken within: it lasts 15 s, and is looked at every 4 s."""
 FLOWING_SECONDS = 6.0
 """A new Job is mirrored, and an end is stored, within, on a quiet day."""
+WORKERS_SECONDS = 120.0
+"""A worker's own controller, which may have been cut off, runs Jobs again within."""
 ON_END = ("the mirror is deleted", "the worker is down", "the leader is killed")
 
 
@@ -141,11 +144,26 @@ class Interference(Edits):
         await asyncio.sleep(20.0 + standing_by)
         leader = self.world.leader
         try:
-            if leader is not None and await self._is_flowing("probe-1"):
+            if leader is not None and await self._do_workers_run_jobs() and await self._is_flowing("probe-1"):
                 await self._replace_leader(leader, standing_by, is_frozen=is_frozen)
         finally:
             for name in ("probe-1", "probe-2", "probe-3"):
                 await self.world.delete(name)
+
+    async def _do_workers_run_jobs(self) -> bool:
+        """Whether each worker's own controller does: one that was cut off takes its time, which is none of ours."""
+        probe = job("probe-there", managed_by=None)
+        for plane in self.world.workers.values():
+            await tolerant(plane.api.create(path(""), probe))
+        try:
+            return await self._wait(self._has_ended_there, WORKERS_SECONDS)
+        finally:
+            for plane in self.world.workers.values():
+                await tolerant(plane.api.delete(path("probe-there")))
+
+    def _has_ended_there(self) -> bool:
+        found = [plane.storage.get("jobs.batch", "default", "probe-there") for plane in self.world.workers.values()]
+        return all(one is not None and has_ended(msgspec.json.decode(one.raw)) for one in found)
 
     async def _replace_leader(self, leader: Replica, standing_by: float, *, is_frozen: bool) -> None:
         if is_frozen:
