@@ -1,4 +1,4 @@
-"""What its pods failed of is told with the end of a Job, by event: a finished one's conditions stay as they are (D22).
+"""Why its pods failed is reported with the end of a Job, by event: a finished Job's conditions stay as they are (D22).
 
 The Job and its pods are watched apart, so either may be seen first. Used by ``rules`` and ``following``.
 """

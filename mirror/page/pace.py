@@ -1,4 +1,4 @@
-"""How much of a core the page may take from mirroring, whoever asks for how much (D29).
+"""How much of a core the page may take from mirroring, however much is asked for (D29).
 
 ``streams`` lets gaps grow; whole pages are made one at a time here, and are waited for when they were too many.
 """

@@ -290,7 +290,7 @@ class PodWatches:
         return self._told(*waiting[0]) if waiting else None
 
     def failure_of(self, source: str, namespace: str) -> Obstruction | None:
-        """What the pods of a source that has failed failed of, or waited for; None: nothing that is known.
+        """Why the pods of a failed source failed, or what they waited for; None: nothing that is known.
 
         Its arguments are those of ``obstruction_of``.
         """

@@ -1,4 +1,4 @@
-"""What the pods of a Job that failed failed of is told with its end, whichever of the two is seen first (D22)."""
+"""Why the pods of a failed Job failed is reported with its end, whichever of the two is seen first (D22)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def test_a_job_that_completes_is_told_nothing_of_pods_that_failed_on_the_w
 
 
 async def test_a_manager_that_takes_over_tells_no_end_that_another_has_stored() -> None:
-    """A thousand failed Jobs would be told anew at each restart; an end that nobody has stored yet is told."""
+    """A thousand failed Jobs would be reported again at each restart; an end that is not stored yet is reported."""
     world = World()
     world.add_worker("east")
     async with manager_of(world, **watching(world.origin)) as manager:

@@ -1,4 +1,4 @@
-"""What is read of a worker in rounds is used and let go, however long it is and however many there are (D29)."""
+"""What is read from a worker in rounds is not kept, whatever its size and number (D29)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 ``python tests/flows/planted_faults.py [--only NAME] [--seeds N]`` prints for each how it was found, and ends with exit
 code 1 if one was not. By default each is looked for by its history of ``planted_histories``, a few seconds each, which
-ends well without it; with ``--seeds`` by random histories, up to so many seeds of 2,000 steps. A fault is a change of
+ends well without it; with ``--seeds`` by random histories, up to so many seeds of 2,400 steps. A fault is a change of
 one place of the text; ``test_planted_faults`` keeps each applicable.
 """
 

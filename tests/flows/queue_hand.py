@@ -74,7 +74,7 @@ class QueueHand:
             await asyncio.sleep(self.look_seconds)
 
     def _what_counts(self) -> object:
-        """All that a look depends on: the Jobs that are stored, and what it is told and thinks."""
+        """All that a look depends on: the stored Jobs, its settings and its own state."""
         thoughts = tuple(
             (uid, one.is_admitted, one.is_evicted, one.is_active, one.flavor) for uid, one in self.workloads.items()
         )
