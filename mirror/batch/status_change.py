@@ -15,7 +15,8 @@ from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED
 from mirror.batch.quoting import json_texts
 
 _ENDS = conditions.STANDARD - {SUSPENDED}
-_STEADY = ("startTime", "completionTime", "completedIndexes", "failedIndexes", "conditions")
+_TIMES = ("startTime", "completionTime")
+_STEADY = ("completionTime", "completedIndexes", "failedIndexes", "conditions")
 _STORED_ZERO = times.instant(times.ZERO) - 1
 
 
@@ -168,7 +169,7 @@ class StatusChange(msgspec.Struct, frozen=True, dict=True):
 
 
 def is_plain_progress(stored: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    """Whether only counters go on, in a Job that neither ends nor has ended: most changes are such, and no rule minds.
+    """Whether pods start and counters go on, in a Job that neither ends nor has ended: no rule minds any of it.
 
     Looks at statuses as they are on the wire, with times that are some; what is no plain progress is nothing yet.
     """
@@ -179,8 +180,18 @@ def is_plain_progress(stored: Mapping[str, object], new: Mapping[str, object]) -
         and (number(new.get("terminating")) or 0) >= 0
         and (number(new.get("succeeded")) or 0) >= (number(stored.get("succeeded")) or 0) >= 0
         and (number(new.get("failed")) or 0) >= (number(stored.get("failed")) or 0) >= 0
-        and not any(views.mapping(new.get("uncountedTerminatedPods")).values())
         and all(stored.get(name) == new.get(name) for name in _STEADY)
-        and not any(stored.get(name, "") is None for name in ("startTime", "completionTime"))
-        and not any(one.get("type") in _ENDS for one in conditions.of(new))
+        and ("startTime" not in stored or stored["startTime"] == new.get("startTime"))
+        and "completionTime" not in new
+        and not any(stored.get(name, "") is None for name in _TIMES)
+        and _ENDS.isdisjoint(one.get("type") for one in conditions.of(new))
+        and _are_counted_once(views.mapping(new.get("uncountedTerminatedPods")))
     )
+
+
+def _are_counted_once(uncounted: Mapping[str, object]) -> bool:
+    """V11, V12; what is no list of texts is not looked at, and not taken for right."""
+    if not any(uncounted.values()):
+        return True
+    listed = [uid for name in ("succeeded", "failed") for uid in views.items(uncounted.get(name))]
+    return all(uid and isinstance(uid, str) for uid in listed) and len(set(listed)) == len(listed)

@@ -375,18 +375,36 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(("active", "succeeded", "failed", "ready", "terminating"), COUNTS),
     **dict.fromkeys(("startTime", "completionTime"), st.sampled_from((None, EARLY, START))),
     **dict.fromkeys(("completedIndexes", "failedIndexes"), st.sampled_from((None, "", "0", "0-9", "x"))),
-    UNCOUNTED: st.sampled_from((None, {}, {"failed": ["a"]}, {"failed": ["a", "a"], "succeeded": [""]})),
+    UNCOUNTED: st.none()
+    | st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(("succeeded", "failed"), st.none() | st.lists(st.sampled_from(("a", "b", ""))))
+    ),
     "conditions": st.lists(
         st.sampled_from((*true(*sorted(conditions.STANDARD), "X"), *false("Suspended"))), max_size=3
     ),
 }
 
 
-@examples(100, suppress_health_check=[HealthCheck.filter_too_much])
+def mostly_progress(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Status]:
+    """Parts of a status as they are while a Job runs, and one of any kind."""
+    uids = st.lists(st.sampled_from("abcdefgh"), max_size=2)
+    running = st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("active", "succeeded", "failed", "ready", "terminating"), st.integers(0, 2)),
+            UNCOUNTED: st.fixed_dictionaries({}, optional=dict.fromkeys(("succeeded", "failed"), uids)),
+            **more,
+        },
+    )
+    odd = st.one_of(st.just({}), *(st.builds(dict, **{name: values}) for name, values in PARTS.items()))
+    return st.builds(lambda one, other: {**one, **other}, running, odd)
+
+
+@examples(300, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     st.sampled_from((PLAIN, INDEXED, PER_INDEX, ELASTIC, {**PLAIN, "suspend": True, "successPolicy": {}})),
-    st.fixed_dictionaries({}, optional=PARTS),
-    st.fixed_dictionaries({}, optional=PARTS),
+    mostly_progress(),
+    mostly_progress(startTime=st.just(START)),
 )
 def test_plain_progress_breaks_no_rule(spec: dict[str, Any], old: Status, changes: Status) -> None:
     """What is accepted without asking the rules would be accepted by each (V1)."""
@@ -396,8 +414,25 @@ def test_plain_progress_breaks_no_rule(spec: dict[str, Any], old: Status, change
     assert check_status_update({"spec": spec, "status": old}, new) == []
 
 
-def test_counting_pods_is_plain_progress() -> None:
+def test_pods_that_start_and_are_counted_are_plain_progress() -> None:
     """The common case takes the short way."""
     old = {"startTime": START, "active": 3, "ready": 1, "conditions": true("jobmirror.io/Placed")}
 
     assert is_plain_progress(old, old | {"ready": 2, "failed": 1})
+    assert is_plain_progress(old, old | {"active": 2, "ready": 1, UNCOUNTED: {"succeeded": ["a"], "failed": ["b"]}})
+    assert is_plain_progress({"conditions": old["conditions"]}, old)
+
+
+@pytest.mark.parametrize(
+    ("old", "changes"),
+    [
+        ({}, {UNCOUNTED: {"succeeded": [""]}}),
+        ({}, {UNCOUNTED: {"succeeded": ["a"], "failed": ["a"]}}),
+        ({"completionTime": EARLY}, {"startTime": START}),
+        ({"startTime": EARLY}, {"startTime": START}),
+        ({"startTime": None}, {"active": 1}),
+        ({"conditions": true("Complete")}, {"active": 1}),
+    ],
+)
+def test_what_a_rule_may_mind_is_no_plain_progress(old: Status, changes: Status) -> None:
+    assert not is_plain_progress(old, old | changes)
