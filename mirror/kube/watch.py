@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,10 +102,13 @@ def _event_of_head(line: bytes) -> WatchEvent:
     raise BadAnswer("a watch event that is too large")
 
 
-async def watch(client: Client, request: Request, *, silent_seconds: Silence) -> AsyncGenerator[WatchEvent, None]:
+async def watch(
+    client: Client, request: Request, *, silent_seconds: Silence, on_accepted: Callable[[], None] = lambda: None
+) -> AsyncGenerator[WatchEvent, None]:
     """Events until the server ends the watch, which is normal: go on from the last version.
 
-    Wrap it in ``contextlib.aclosing`` wherever the loop over it may be left early.
+    Wrap it in ``contextlib.aclosing`` wherever the loop over it may be left early. ``on_accepted`` is called once the
+    server has accepted the request.
 
     Raises:
         Expired: by HTTP status or by event; the version is too old to go on from.
@@ -113,6 +116,7 @@ async def watch(client: Client, request: Request, *, silent_seconds: Silence) ->
         KubeError: as ``Client.stream`` and ``decode_event``.
     """
     async with client.stream(request, silent_seconds=silent_seconds) as lines:
+        on_accepted()
         taken, seconds = 0, 0.0
         async for line in lines:
             taken += len(line)

@@ -104,7 +104,7 @@ class Informer:
         self._state: State = Listing()
         self._failures = 0
         self._restarts = 0
-        self._heard_at = 0.0
+        self._heard_at: float | None = None
         self._listing_since: float | None = None
         self._can_stream_lists = True
         self._has_listed = False
@@ -115,6 +115,11 @@ class Informer:
     def resource(self) -> Resource:
         """What is kept."""
         return self._scope.resource
+
+    @property
+    def silent_for_seconds(self) -> float:
+        """Since the server has last said anything of it, or, before it ever did, since it was first asked."""
+        return self._now() - self._heard_at if self._heard_at is not None else 0.0
 
     async def wait_until_synced(self) -> None:
         await self._synced.wait()
@@ -145,11 +150,12 @@ class Informer:
         self._nudge.set()
 
     def describe(self) -> Described:
-        silent = self._now() - self._heard_at if self._heard_at else 0.0
-        return Described(phase_of(self._state), self._restarts, silent)
+        return Described(phase_of(self._state), self._restarts, self.silent_for_seconds)
 
     async def run(self) -> None:
         """Keep the store like the server; ends only by cancellation."""
+        if self._heard_at is None:
+            self._note_heard()
         while True:
             self._nudge.clear()
             end = await self._attempt()
@@ -196,7 +202,7 @@ class Informer:
 
     def _note_absent(self, error: KubeError) -> None:
         was_absent, self._state, self._version = self.is_absent, Absent(), ""
-        self._heard_at = self._now()
+        self._note_heard()
         self._synced.set()  # there is nothing to wait for
         if not was_absent and self._hooks.on_absent is not None:
             self._hooks.on_absent(error)
@@ -248,7 +254,7 @@ class Informer:
                 version = page.resource_version
                 for listed in page.objects:
                     self._writer.take_listed(listed)
-                self._heard_at = self._now()
+                self._note_heard()
                 await asyncio.sleep(0)
         self._finish_list(version)
 
@@ -265,6 +271,7 @@ class Informer:
         self._begin_watching()
         async with self._events(initial=False) as events:
             await self._follow(events)
+        self._note_heard()  # that it is over
 
     def _events(self, *, initial: bool) -> aclosing[AsyncGenerator[WatchEvent, None]]:
         scope = self._scope
@@ -277,7 +284,9 @@ class Informer:
             timeout_seconds=self._chance.randrange(240, 480),
             initial_events=initial,
         )
-        return aclosing(watch(self._client(), request, silent_seconds=self._patience))
+        # A list that is accepted may never come; where the version to go on from is known, there may be nothing to say.
+        on_accepted = (lambda: None) if initial else self._note_heard
+        return aclosing(watch(self._client(), request, silent_seconds=self._patience, on_accepted=on_accepted))
 
     def _patience(self) -> float:
         return LISTING_SILENT_SECONDS if isinstance(self._state, Listing | Absent) else SILENT_SECONDS
@@ -286,7 +295,7 @@ class Informer:
         """Whether the list was whole when it ended."""
         count = 0
         async for event in events:
-            self._heard_at = self._now()
+            self._note_heard()
             if event.type == "BOOKMARK" and event.initial_events_end:
                 self._finish_list(event.object.metadata.resource_version)
                 return True
@@ -315,7 +324,7 @@ class Informer:
     async def _follow(self, events: AsyncGenerator[WatchEvent, None]) -> None:
         count = 0
         async for event in events:
-            self._heard_at = self._now()
+            self._note_heard()
             self._version = event.object.metadata.resource_version or self._version
             if event.type != "BOOKMARK":
                 self._hooks.on_event(event)
@@ -323,6 +332,9 @@ class Informer:
             count += 1
             if count % BREATH_EVERY == 0:
                 await asyncio.sleep(0)
+
+    def _note_heard(self) -> None:
+        self._heard_at = self._now()
 
     def _begin_watching(self) -> None:
         self._state = Watching(self._now())

@@ -1,4 +1,4 @@
-"""The states of a connection to a worker: a pure state machine (D13)."""
+"""The states of a connection to a worker, and how long it may say nothing: pure state machines (D13)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ PROBE_OFTEN_FOR_SECONDS = 300.0
 PROBE_MOST_SECONDS = 15.0
 STEADY_TIMES = 5
 """So often in a row a lost worker has to fail in another way before that is what is told of it."""
+SILENT_SECONDS = 210.0
+"""So long a worker may answer probes and say nothing of its mirrors: more than a watch takes to find out that it is
+silent (``runtime.informer``), and to ask again twice."""
 
 
 class State(StrEnum):
@@ -74,3 +77,27 @@ class Connection:
         if over <= 0:
             return PROBE_SECONDS
         return min(PROBE_MOST_SECONDS, PROBE_SECONDS + over / 20)
+
+
+class Silence:
+    """Whether a worker that answers probes keeps silent about its mirrors; asked at each probe that went well."""
+
+    def __init__(self) -> None:
+        self._is_lost_for_it = False
+        self._could_tell_since = 0.0
+
+    def is_too_long(self, silent_seconds: float, now: float, *, was_connected: bool) -> bool:
+        """Whether it counts as lost.
+
+        Args:
+            silent_seconds: since it has last told anything of some of its mirrors, although it was asked to.
+            now: by a clock that only goes forward.
+            was_connected: what the probe before said; one that was away could tell nothing.
+        """
+        if not was_connected and not self._is_lost_for_it:
+            self._could_tell_since = now
+        if silent_seconds < SILENT_SECONDS:
+            self._is_lost_for_it = False
+        elif now - self._could_tell_since >= SILENT_SECONDS:
+            self._is_lost_for_it = True
+        return self._is_lost_for_it

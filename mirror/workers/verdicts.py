@@ -57,11 +57,11 @@ class Verdicts:
             self._lose(clean(text), given)
         except KubeError as error:
             self.refusal = ""
-            self._lose(_short(error), given)
+            self._lose(summary_of(error), given)
         else:
             self.refusal = ""
             if self.watch_rejected is not None:
-                self._lose(f"watch rejected: {_short(self.watch_rejected)}", given)
+                self._lose(f"watch rejected: {summary_of(self.watch_rejected)}", given)
             else:
                 self._move(self.connection.connected(self._clock.now()))
 
@@ -80,6 +80,6 @@ class Verdicts:
         self._on_change()
 
 
-def _short(error: KubeError) -> str:
+def summary_of(error: KubeError) -> str:
     """A text without numbers that vary, so that a repeated loss is not news."""
     return clean(" ".join(describe(error).split()), longest=200)

@@ -136,6 +136,16 @@ class MirrorWatches:
         return self.have_begun and self._informers.is_synced
 
     @property
+    def silent_for_seconds(self) -> float:
+        """For how long the worker has said nothing of some of its mirrors, although it was asked for them.
+
+        A kind that is known already and may vanish does not count: its definition may be broken, and nothing else.
+        """
+        always = {kind.resource for kind in self._settings.kinds if not kind.can_vanish}
+        asked = (one for one in self._informers if not one.is_absent and (one.resource in always or not one.is_synced))
+        return max((one.silent_for_seconds for one in asked), default=0.0)
+
+    @property
     def unserved_kinds(self) -> frozenset[str]:
         """The kinds that the worker does not serve."""
         absent = {informer.resource for informer in self._informers if informer.is_absent}

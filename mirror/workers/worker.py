@@ -23,14 +23,14 @@ from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
-from mirror.workers.connection import Connection, State
+from mirror.workers.connection import Connection, Silence, State
 from mirror.workers.mirrors import MirrorHooks, MirrorStore
 from mirror.workers.pods import PodHost, PodWatches
 from mirror.workers.probes import cluster_uid
 from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
-from mirror.workers.verdicts import REJECTIONS, Verdicts
+from mirror.workers.verdicts import REJECTIONS, Verdicts, summary_of
 from mirror.workers.watching import MirrorWatches, WatchHooks, WatchSettings
 
 HEARTBEAT_SECONDS = 10.0
@@ -142,6 +142,8 @@ class Worker:
         self._listener = listener
         self._session = ClientSession(name, host.connect)
         self._poke = asyncio.Event()
+        self._silence = Silence()
+        self._trouble = ""
         self._no_spec_because = SECRET_GONE
         self.declared_as = "Secret"
         """The kind of what declares it."""
@@ -323,6 +325,17 @@ class Worker:
         await self._settle_prefix()
         if is_new or not self.connection.is_connected:
             self.watches.nudge()
+        self._check_watches()
+
+    def _check_watches(self) -> None:
+        """Probes alone prove nothing: a worker that does not tell of its mirrors is lost, too (D13).
+
+        Raises:
+            Unreachable: it has not for too long.
+        """
+        now, silent = self._host.clock.monotonic(), self.watches.silent_for_seconds
+        if self._silence.is_too_long(silent, now, was_connected=self.connection.is_connected):
+            raise Unreachable(f"it answers, but its mirrors cannot be watched: {self._trouble or 'no answer'}")
 
     def check_again(self, lost_since: datetime | None) -> None:
         """We lead from now on: what we know of it may be of any age, and is found out anew before anything is done.
@@ -363,6 +376,7 @@ class Worker:
         mirrors.take_whole(found, whole)
 
     def _on_trouble(self, error: KubeError) -> None:
+        self._trouble = summary_of(error)
         if isinstance(error, Unauthorized | Forbidden):
             self.verdicts.watch_rejected = error
         self.suspect(error)

@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 from doubles.jobs import job
 from doubles.loglines import Lines
-from doubles.refusals import forbidden
+from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Gone
 from doubles.world import HOME, WAITING, World, manager_of, two_workers
 
 from mirror.decide.snapshot import Policy
 from mirror.model import names
+from mirror.model.losses import OnLoss
 from mirror.workers.inventory import FORMER
 
 pytestmark = pytest.mark.looptime
+
+BROKEN = Refused(500, "InternalError", "conversion failed")
 
 
 async def test_a_hung_worker_delays_no_other() -> None:
@@ -349,3 +352,59 @@ async def test_a_secret_without_a_kubeconfig_says_so() -> None:
         assert manager.registry.workers["east"].is_reachable
         assert "data.kubeconfig" not in world.record()["east"]
         assert world.mirrors() == ["east"]
+
+
+@pytest.mark.parametrize("what", [Fault.HANG, BROKEN], ids=["hangs", "fails"])
+async def test_a_worker_that_answers_probes_and_never_lists_is_lost(what: Fault | Refused) -> None:
+    """D13: it is away, comes back, and says nothing of its mirrors; its Jobs are moved as from any lost worker."""
+    async with two_workers(policy=Policy(on_loss=OnLoss.RESCHEDULE)) as (world, manager):
+        world.create(job(annotations={names.WORKER_SELECTOR: "name in (east,west)"}))
+        await manager.settle()
+        left = world.placed()
+        assert left is not None
+        worker = world.workers[left]
+        worker.go_down()
+        await manager.settle(5)
+        worker.restore()
+        worker.arrange("watch", "jobs", what, times=99999)
+        worker.arrange("list", "jobs", what, times=99999)
+        await manager.settle(200)
+        assert manager.registry.workers[left].connection.is_connected
+        await manager.settle(120)
+        connection = manager.registry.workers[left].connection
+        assert not connection.is_connected
+        assert "its mirrors cannot be watched" in connection.because
+        await manager.settle(1000)
+        assert world.placed() != left
+        worker.restore()
+        await manager.settle(60)
+        assert manager.registry.workers[left].is_reachable
+
+
+async def test_a_worker_whose_watch_fails_is_lost_after_a_while() -> None:
+    """D13: what was seen before is older and older, and must not be told as if it were so now."""
+    async with two_workers() as (world, manager):
+        east = world.workers["east"]
+        for verb in ("watch", "list"):
+            east.arrange(verb, "jobs", BROKEN, times=99999)
+        east.break_watches()
+        await manager.settle(150)
+        assert manager.registry.workers["east"].is_reachable
+        await manager.settle(150)
+        assert not manager.registry.workers["east"].is_reachable
+        before = len(east.sent)
+        await manager.settle(60)
+        assert len(east.sent) - before < 5 * 60
+        east.restore()
+        await manager.settle(60)
+        assert manager.registry.workers["east"].is_reachable
+
+
+async def test_a_worker_with_nothing_to_say_is_not_lost() -> None:
+    """A watch of which nothing comes but its clean end, and bookmarks."""
+    async with two_workers() as (_, manager):
+        lost = 0
+        for _ in range(40):
+            await manager.settle(60)
+            lost += sum(not worker.is_reachable for worker in manager.registry.workers.values())
+        assert lost == 0

@@ -163,6 +163,14 @@ class Machine(RuleBasedStateMachine):
         faults.arrange(FAULTS[fault], Which(verb, plural, peer=peer), times=times)
         self._do(asyncio.sleep(wait))
 
+    @rule(cluster=CLUSTER, fault=st.sampled_from(sorted(FAULTS)), plural=PLURALS, peer=PEERS, wait=WAITS)
+    def a_cluster_tells_nothing(self, cluster: str, fault: str, plural: str, peer: str, wait: float) -> None:
+        """It answers probes, and no list and no watch of a resource, until it is back."""
+        faults = self._faults(cluster)
+        for verb in ("list", "watch"):
+            faults.arrange(FAULTS[fault], Which(verb, plural, peer=peer), times=100_000)
+        self._do(self._at_once(lambda: faults.cut_watches(peer), wait))
+
     @rule(cluster=CLUSTER, seed=st.integers(0, 1000), wait=WAITS)
     def random_faults_begin(self, cluster: str, seed: int, wait: float) -> None:
         self._faults(cluster).random_faults = RandomFaults(Random(seed))

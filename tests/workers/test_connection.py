@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mirror.workers.connection import STEADY_TIMES, Connection, State
+from mirror.workers.connection import SILENT_SECONDS, STEADY_TIMES, Connection, Silence, State
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -69,3 +69,20 @@ def test_a_new_connection_has_no_verdict() -> None:
 def test_probes_go_on_about_once_a_second_then_slower(lost_for: float, delay: float) -> None:
     """D13."""
     assert Connection().lost(at(0), "x").probe_delay_seconds(at(lost_for)) == pytest.approx(delay)
+
+
+def test_silence_counts_from_when_it_could_tell() -> None:
+    """D13: it was away for an hour, and has as long from its return; then it is lost until it tells something."""
+    silence = Silence()
+    assert not silence.is_too_long(3600, 3600, was_connected=False)
+    assert not silence.is_too_long(3600 + SILENT_SECONDS - 1, 3600 + SILENT_SECONDS - 1, was_connected=True)
+    assert silence.is_too_long(3600 + SILENT_SECONDS, 3600 + SILENT_SECONDS, was_connected=True)
+    assert silence.is_too_long(9000, 9000, was_connected=False)
+    assert not silence.is_too_long(1, 9001, was_connected=False)
+    assert not silence.is_too_long(30, 9031, was_connected=True)
+
+
+def test_silence_is_no_matter_while_a_watch_may_be_silent() -> None:
+    """A watch that hangs has 150 seconds, and is asked for again before its worker is lost."""
+    silence = Silence()
+    assert not any(silence.is_too_long(left, 1000 + left, was_connected=True) for left in range(0, 209, 10))
