@@ -154,7 +154,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
 
 
 def _kinds(settings: Settings) -> Kinds:
-    """Jobs, and what else is named or declared."""
+    """What is in code, and what else is named or declared."""
     if not settings.kinds:
         return registry.BUILT_IN
     from mirror.kinds.declared.choosing import kinds_of  # only where there are some
@@ -163,8 +163,8 @@ def _kinds(settings: Settings) -> Kinds:
 
 
 def _recorded(kinds: Kinds) -> str:
-    """What operators' commands are told of them; nothing of Jobs, which they know."""
-    if len(kinds.by_name) == 1:
+    """What operators' commands are told of them; nothing of those in code, which they know."""
+    if len(kinds.by_name) == len(registry.BUILT_IN.by_name):
         return ""
     from mirror.kinds.declared.recorded import text_of  # only where there are some
 

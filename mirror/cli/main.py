@@ -1,7 +1,7 @@
 """The command ``mirror``, as a plugin of kubectl, too, and the list of its subcommands, in sections.
 
 A new subcommand is one file beside this, or for users one in ``user/`` with its options in ``user/commands``, and an
-entry in ``COMMANDS``.
+entry in ``COMMANDS``. One that asks clusters with an operator's rights does so as ``worker.listing`` does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""All kinds that can be mirrored: the table. A new kind is one line here.
+"""All kinds in code: the table. A new one is one line here; most kinds are data (``declared``), and stand beside these.
 
-Managers get it by their wiring; commands look at ``BUILT_IN`` when they run.
+Managers get it by their wiring; commands, and ``declared.choosing``, look at ``BUILT_IN`` when they run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kinds of one manager: ``kinds`` of its settings, and the table of those that are built in. Pure."""
+"""The kinds of one manager: those in code, and ``kinds`` of its settings over those that are built in as data. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from importlib import resources
 
 from msgspec.structs import replace
 
+from mirror.kinds import registry
+from mirror.kinds.base import Kind
 from mirror.kinds.declared.form import Form
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.declared.status import StoredSource
-from mirror.kinds.registry import JOB, Kinds
+from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Meta, Object
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import Problem, read_section
@@ -45,7 +47,7 @@ def built_in() -> Mapping[str, KindEntry]:
 
 
 def kinds_of(entries: Sequence[KindEntry]) -> Kinds:
-    """Jobs, and what the entries name and declare.
+    """What is in code, Jobs first, and what the entries name and declare.
 
     Raises:
         BadKinds: some of it cannot be; each problem has its path in the settings.
@@ -54,7 +56,7 @@ def kinds_of(entries: Sequence[KindEntry]) -> Kinds:
     problems: list[Problem] = []
     for index, entry in enumerate(entries):
         path = f"kinds[{index}]"
-        if entry == KindEntry(kind=JOB.name):
+        if entry.kind in registry.BUILT_IN.by_name and entry == KindEntry(kind=entry.kind):
             continue  # always there
         whole, found = _whole(entry, path)
         found = found or _wrong_with(whole, path)
@@ -65,13 +67,15 @@ def kinds_of(entries: Sequence[KindEntry]) -> Kinds:
             chosen.append(DeclaredKind(whole))
     if problems:
         raise BadKinds(problems)
-    return Kinds.of(JOB, *chosen)
+    return Kinds.of(*registry.BUILT_IN, *chosen)
 
 
 def _whole(entry: KindEntry, path: str) -> tuple[KindEntry, list[Problem]]:
     """The entry with what it does not say from the table, if it is about a kind of it."""
-    if entry.kind == JOB.name:
-        return entry, [Problem(f"{path}.kind", "batch/v1 Jobs are mirrored anyway; another kind needs another name")]
+    for kind in registry.BUILT_IN:
+        if entry.kind == kind.name:
+            what = f"{kind.resource.api_version} {kind.name}s are mirrored anyway; another kind needs another name"
+            return entry, [Problem(f"{path}.kind", what)]
     base = built_in().get(entry.kind) or next(
         (one for one in built_in().values() if one.resource == entry.resource), None
     )
@@ -85,7 +89,7 @@ def _whole(entry: KindEntry, path: str) -> tuple[KindEntry, list[Problem]]:
     if not entry.kind:
         return entry, [Problem(f"{path}.kind", "is missing")]
     if not entry.resource:
-        known = (JOB.name, *built_in())
+        known = (*registry.BUILT_IN.by_name, *built_in())
         what = f"{entry.kind} is not built in{suggestion(entry.kind, known)}; one of your own needs resource and done"
         return entry, [Problem(path, what)]
     return entry, []
@@ -132,9 +136,15 @@ def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
 def _clashes(entry: KindEntry, chosen: Sequence[DeclaredKind], path: str) -> list[Problem]:
     """Two kinds have neither one name nor one resource."""
     plural, _, group = entry.resource.split(".", 2)
+
+    def is_of(kind: Kind) -> bool:
+        return (kind.resource.plural, kind.resource.group) == (plural, group)
+
+    if any(map(is_of, registry.BUILT_IN)):
+        return [Problem(f"{path}.resource", f"{plural}.{group} are mirrored anyway; remove this entry")]
     for kind in chosen:
         if kind.name == entry.kind:
             return [Problem(f"{path}.kind", f"{entry.kind} stands there twice; remove one")]
-        if (kind.resource.plural, kind.resource.group) == (plural, group):
+        if is_of(kind):
             return [Problem(f"{path}.resource", f"{plural}.{group} stands there twice; remove one")]
     return []

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mirror.kinds import registry
 from mirror.kinds.base import Kind
 from mirror.kinds.declared.choosing import BadKinds, built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
-from mirror.kinds.registry import JOB, Kinds
+from mirror.kinds.registry import Kinds
 from mirror.kube.objects import JUNK
 from mirror.model.text import clean
 from mirror.settings.kinds import KindEntry, ManagedByField
@@ -61,7 +62,7 @@ def read(text: str, base: Kinds) -> KnownKinds | None:
         kind = _kind_of(entry)
         if kind is not None:
             found.setdefault(kind.name, kind)
-        elif not _is_job(entry):
+        elif not _is_in_code(entry):
             left_out.append(_name_of(entry))
     return KnownKinds(Kinds.of(*found.values()), tuple(left_out))
 
@@ -85,7 +86,7 @@ def guessed(base: Kinds, served: Iterable[str]) -> Kinds:
 
 def every_built_in() -> Kinds:
     """All that a manager could mirror without a declaration of its own."""
-    return Kinds.of(JOB, *map(DeclaredKind, built_in().values()))
+    return Kinds.of(*registry.BUILT_IN, *map(DeclaredKind, built_in().values()))
 
 
 def _unclaimed(entry: KindEntry) -> KindEntry:
@@ -107,13 +108,14 @@ def _kind_of(entry: object) -> Kind | None:
     problems: list[Problem] = []
     read = read_section(KindEntry, entry, problems)
     try:
-        return None if read is None or problems else next((one for one in kinds_of([read]) if one is not JOB), None)
+        found = () if read is None or problems else kinds_of([read])
     except BadKinds:
         return None
+    return next((one for one in found if one.name not in registry.BUILT_IN.by_name), None)
 
 
-def _is_job(entry: object) -> bool:
-    return entry == {KindEntry.SHORTHAND: JOB.name}
+def _is_in_code(entry: object) -> bool:
+    return any(entry == {KindEntry.SHORTHAND: name} for name in registry.BUILT_IN.by_name)
 
 
 def _name_of(entry: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mirror.kinds import registry
 from mirror.kinds.declared.choosing import BadKinds, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.registry import Kinds
@@ -16,12 +17,13 @@ _WHERE = "recorded kinds"
 
 def text_of(kinds: Kinds) -> str:
     """Everything that the settings and the table say of these kinds; empty where all of them are code."""
-    said = [_differing(kind.entry) for kind in kinds if isinstance(kind, DeclaredKind)]
+    in_code = registry.BUILT_IN.by_name
+    said = [_differing(kind.entry) for kind in kinds if isinstance(kind, DeclaredKind) and kind.name not in in_code]
     return msgspec.json.encode(said).decode() if said else ""
 
 
 def kinds_in(text: str) -> Kinds:
-    """The kinds that ``text_of`` wrote, and Jobs.
+    """The kinds that ``text_of`` wrote, and those in code.
 
     Raises:
         BadKinds: it is no such text, or that of a version with other fields.

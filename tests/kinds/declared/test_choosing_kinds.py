@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from declared_objects import condition, source_of
+from doubles import drills
 
+from mirror.kinds import registry
 from mirror.kinds.declared.choosing import BadKinds, built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.registry import Kinds
@@ -111,6 +113,10 @@ WRONG = {
         OWN + OWN.replace("Simulation", "Other"),
         ["kinds[1].resource: simulations.example.com stands there twice"],
     ),
+    "Jobs by another name": (
+        OWN.replace("simulations.v1beta1.example.com", "jobs.v1.batch"),
+        ["kinds[0].resource: jobs.batch are mirrored anyway"],
+    ),
     "Job with something": ("\n- {kind: Job, theirs: [spec.x]}", ["kinds[0].kind: batch/v1 Jobs are mirrored anyway"]),
     "no list": (" JobSet", ["kinds: expected a list"]),
     "a number": ("[5]", ["kinds[0]: expected a mapping"]),
@@ -124,6 +130,17 @@ def test_what_is_wrong_is_told_with_its_path(text: str, expected: list[str]) -> 
     assert len(found) == len(expected), found
     for one, start in zip(found, expected, strict=True):
         assert one.startswith(start)
+
+
+def test_a_kind_in_code_stays_beside_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line in ``registry`` is enough, whatever a file enables; it is named and checked as Job is."""
+    monkeypatch.setattr(registry, "BUILT_IN", drills.KINDS)
+
+    assert [kind.name for kind in chosen("[JobSet]")] == ["Job", "Drill", "JobSet"]
+    assert [kind.name for kind in chosen("[Drill, JobSet]")] == ["Job", "Drill", "JobSet"]
+    assert problems("\n- {kind: Drill, theirs: [spec.x]}")[0].startswith("kinds[0].kind: example.com/v1 Drills are")
+    drills_again = OWN.replace("simulations.v1beta1.example.com", "drills.v1.example.com")
+    assert problems(drills_again) == ["kinds[0].resource: drills.example.com are mirrored anyway; remove this entry"]
 
 
 def test_every_kind_of_the_table_is_documented() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mirror.kinds import registry
 from mirror.kinds.declared.choosing import BadKinds, built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.declared.recorded import kinds_in, text_of
@@ -44,6 +45,16 @@ def test_what_is_declared_comes_back() -> None:
 def test_jobs_alone_are_nothing_to_record() -> None:
     """So that a ConfigMap without the annotation means them."""
     assert text_of(BUILT_IN) == ""
+
+
+def test_what_is_code_is_nothing_to_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even one that is made of an entry: commands have the same code, and it would stand there twice."""
+    (made,) = (kind for kind in kinds_of([KindEntry(kind="JobSet")]) if kind.name == "JobSet")
+    monkeypatch.setattr(registry, "BUILT_IN", Kinds.of(registry.JOB, made))
+
+    assert text_of(kinds_of([])) == ""
+    told = text_of(kinds_of([KindEntry(kind="MPIJob")]))
+    assert [kind.name for kind in kinds_in(told)] == ["Job", "JobSet", "MPIJob"]
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '[{"kind": "JobSet", "colour": "red"}]', '[{"kind": "None"}]'])

@@ -221,7 +221,7 @@ class ManagementCluster:
             raise ClusterError(f"namespace {self.namespace} not found on {self.site.title}; use --namespace")
 
     async def worker_secrets(self) -> list[Object]:
-        """Read the Secrets of all workers, by name.
+        """Read the Secrets of workers, by name; those that something else declares are in ``inventory`` alone.
 
         Raises:
             ClusterError: it may not be read, or the cluster cannot be asked.
