@@ -69,6 +69,11 @@ FOR_CLUSTER_PROFILES = PREFIX + "for-cluster-profiles"
 # On what `mirror worker add` makes on a worker; its value is the namespace of the account.
 WORKER_RIGHTS = PREFIX + "worker-rights"
 
+# On Leases of replicas that share the work: the number of slots, and who says so; on members' whether it could work.
+SLOTS = PREFIX + "slots"
+READY = PREFIX + "ready"
+ADDRESS = PREFIX + "address"
+
 # On the ConfigMap of workers, beside the origin: the kinds that the manager mirrors, for operators' commands.
 KINDS = PREFIX + "kinds"
 
@@ -81,6 +86,10 @@ WEBHOOK_SERVICE = "jobmirror-webhook"
 WEBHOOKS = "jobmirror"
 """Both webhook configurations, which are in no namespace."""
 LEASE = "jobmirror-manager"
+SLOT_LEASE = "jobmirror-slot"
+"""Followed by ``-INDEX-of-NUMBER``: who works on a share of the workers, where there are several."""
+MEMBER_LEASE = "jobmirror-member"
+"""Followed by ``-`` and a text of its own: one replica, where there are several that work."""
 JOB_CONTROLLER_LEASE = "jobmirror-job-controller"
 
 # Kueue's, on a Job: its LocalQueue; on the pod template of one that it has admitted.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -60,6 +60,8 @@ class LeaseSettings:
     duration_seconds: float = 15.0
     renew_deadline_seconds: float = 10.0
     retry_period_seconds: float = 2.0
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Written with our name; whoever takes the lease afterwards may leave them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,12 @@ class Leadership:
         self._failing_since: float | None = None
         self.obstacle = ""
         """Why the Lease cannot be taken by anybody with our permissions; empty while another may simply hold it."""
+
+    @property
+    def term(self) -> str:
+        """Which time of holding the lease this is: the same for nobody else, nor for us after losing it (S6)."""
+        metadata, spec = self._body.get("metadata") or {}, self._body.get("spec") or {}
+        return f"{metadata.get('uid', '')}.{spec.get('leaseTransitions', 0)}"
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, do the work while it is held, release it.
@@ -291,7 +299,9 @@ class Leadership:
             "renewTime": now,
             "leaseTransitions": transitions,
         }
-        metadata = body.get("metadata") or {"name": settings.name, "namespace": settings.namespace}
+        metadata = dict(body.get("metadata") or {"name": settings.name, "namespace": settings.namespace})
+        if settings.annotations:
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), **settings.annotations}
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec | wanted}
 
 

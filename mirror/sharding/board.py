@@ -1,0 +1,171 @@
+"""What the Leases in the manager's namespace say of members and slots, on one replica's own clock. Pure.
+
+No clock but our own is believed: a Lease has ended when it was not renewed for its duration since *we* first saw it as it
+is, as in leader election (S5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mirror.kube.errors import BadAnswer
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.sharding.claims import Board
+from mirror.sharding.slots import Slot, slot_of_lease
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A Lease as it is, and since when we have seen it like that (``Clock.boottime``)."""
+
+    holder: str
+    version: str
+    duration_seconds: float
+    at: float
+    slots: int | None = None
+    """How many slots the settings of its holder have, if that says so."""
+    is_ready: bool = False
+    """Of a member: whether it could work."""
+
+    def is_live(self, now: float) -> bool:
+        """Whether somebody holds it."""
+        return bool(self.holder) and now < self.at + self.duration_seconds
+
+    def free_since(self) -> float:
+        """Since when nobody has held it, given that nobody does."""
+        return self.at + self.duration_seconds if self.holder else self.at
+
+
+class LeaseBoard:
+    """All Leases that were ever reported and not deleted."""
+
+    def __init__(self, me: str, slots: int) -> None:
+        self.me = me
+        self.slots = slots
+        self._seen: dict[str, Seen] = {}
+        self._member_since: dict[str, float] = {}
+        self._watching_since: float | None = None
+
+    # -- what is reported ---------------------------------------------------------------------------------------------
+
+    def begin(self, now: float) -> None:
+        """All Leases are known from now on: a slot without one is free since then."""
+        if self._watching_since is None:
+            self._watching_since = now
+
+    def note(self, found: Object, now: float) -> None:
+        """A Lease is there, or has changed."""
+        name, seen = found.metadata.name, _read(found, now)
+        before = self._seen.get(name)
+        if before is None or (before.holder, before.version) != (seen.holder, seen.version):
+            self._seen[name] = seen
+        self._note_members(now)
+
+    def remove(self, name: str, now: float) -> None:
+        """A Lease was deleted."""
+        self._seen.pop(name, None)
+        self._note_members(now)
+
+    def _note_members(self, now: float) -> None:
+        ready = {member for member, seen in self._members(now) if seen.is_ready and seen.slots == self.slots}
+        self._member_since = {one: self._member_since.get(one, now) for one in ready}
+
+    # -- what follows -------------------------------------------------------------------------------------------------
+
+    def holder_of(self, slot: Slot, now: float) -> str:
+        """Who holds a slot; empty: nobody."""
+        seen = self._seen.get(slot.lease)
+        return seen.holder if seen is not None and seen.is_live(now) else ""
+
+    def assigner(self, now: float) -> str:
+        """Who assigns workers; empty: nobody."""
+        seen = self._seen.get(names.LEASE)
+        return seen.holder if seen is not None and seen.is_live(now) else ""
+
+    def obstacle(self, now: float) -> str:
+        """Why no slot may be taken now; empty: nothing speaks against it (S3).
+
+        Replicas with other settings, or without slots, work on all that these would work on.
+        """
+        assigner = self.assigner(now)
+        if not assigner:
+            return "no replica assigns workers yet"
+        if problem := self.foreign_assigner(now):
+            return problem
+        for name, seen in self._seen.items():
+            slot = slot_of_lease(name)
+            if slot is not None and slot.of != self.slots and seen.is_live(now):
+                return f"Lease {name} is held by {seen.holder}: its number of slots is another"
+        return ""
+
+    def foreign_assigner(self, now: float) -> str:
+        """Why slots are to be given back: somebody with other settings assigns workers; empty: nobody does."""
+        seen = self._seen.get(names.LEASE)
+        if seen is None or not seen.is_live(now) or seen.slots == self.slots:
+            return ""
+        said = "has no slots" if seen.slots is None else f"has {seen.slots} slots"
+        return f"{seen.holder} assigns workers, and {said}: sharding.slots is {self.slots} here"
+
+    def board(self, now: float) -> Board:
+        """For ``claims.decide``."""
+        self._note_members(now)
+        holders: dict[int, str] = {}
+        free: dict[int, float] = {}
+        for index in range(self.slots):
+            seen = self._seen.get(Slot(index, self.slots).lease)
+            if seen is not None and seen.is_live(now):
+                holders[index] = seen.holder
+            elif self._watching_since is not None:
+                since = self._watching_since if seen is None else max(self._watching_since, seen.free_since())
+                free[index] = max(0.0, now - since)
+        ready = {member: now - since for member, since in self._member_since.items()}
+        return Board(self.me, self.slots, ready, holders, free)
+
+    def until_next_end(self, now: float) -> float | None:
+        """Seconds until the next Lease ends if nobody renews it; None: none is held."""
+        ends = [seen.at + seen.duration_seconds - now for seen in self._seen.values() if seen.is_live(now)]
+        return min(ends, default=None)
+
+    def ended_members(self, now: float) -> list[str]:
+        """The names of members' Leases that ended long ago: of replicas that were killed."""
+        return [
+            name
+            for name, seen in self._seen.items()
+            if name.startswith(f"{names.MEMBER_LEASE}-") and now > seen.at + 10 * seen.duration_seconds
+        ]
+
+    def _members(self, now: float) -> Iterator[tuple[str, Seen]]:
+        for name, seen in self._seen.items():
+            if name.startswith(f"{names.MEMBER_LEASE}-") and seen.is_live(now):
+                yield seen.holder, seen
+
+
+def _read(found: Object, now: float) -> Seen:
+    spec: Mapping[str, Any]
+    try:
+        spec = found.spec_dict()
+    except BadAnswer:
+        spec = {}
+    named, duration = spec.get("holderIdentity"), spec.get("leaseDurationSeconds")
+    holder = named if isinstance(named, str) else ""
+    return Seen(
+        holder=holder,
+        version=found.metadata.resource_version,
+        duration_seconds=float(duration) if isinstance(duration, int) and duration > 0 else 1.0,
+        at=now,
+        slots=_slots_of(found.annotations.get(names.SLOTS, ""), holder),
+        is_ready=found.annotations.get(names.READY) == "true",
+    )
+
+
+def slots_said(slots: int, holder: str) -> str:
+    """The annotation ``names.SLOTS``: who says so, too, since whoever takes a Lease may leave what was there."""
+    return f"{slots} {holder}"
+
+
+def _slots_of(text: str, holder: str) -> int | None:
+    number, _, by = text.partition(" ")
+    return int(number) if by == holder and number.isascii() and number.isdigit() and len(number) < 5 else None

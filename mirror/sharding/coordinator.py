@@ -1,0 +1,222 @@
+"""Takes slots, works on those that it holds, and gives them back: the shell around ``claims`` (S3–S5).
+
+Each slot is led on its own: its work begins when its Lease is taken, with nothing that was known before (S7), and ends
+before the Lease can be another's. Losing one ends that work alone, not the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from mirror.kube.client import Client
+from mirror.kube.objects import Object
+from mirror.kube.permits import WritePermit
+from mirror.kube.resources import LEASES
+from mirror.model import names
+from mirror.runtime.environment import Environment
+from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
+from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
+from mirror.runtime.store import Store
+from mirror.runtime.supervise import supervise
+from mirror.sharding.board import LeaseBoard, slots_said
+from mirror.sharding.claims import decide
+from mirror.sharding.membership import Membership, MemberSettings
+from mirror.sharding.slots import Slot
+
+LOOK_SECONDS = 5.0
+"""However little happens: what is seen late is not waited for longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A share of the work, and the right to do it."""
+
+    slot: Slot | None
+    """None: assigning workers, which one replica does for all."""
+    permit: WritePermit
+    """What every client of that work looks at (D28)."""
+    term: Callable[[], str]
+    """Which time of holding it this is (S6)."""
+
+
+Work = Callable[[Holding], Awaitable[None]]
+"""Works until cancelled. What it knows it has found out itself, since it began (S7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingSettings:
+    """Which replica this is, and how long Leases last, in seconds."""
+
+    member: MemberSettings
+    duration_seconds: float = 30.0
+    renew_deadline_seconds: float = 15.0
+    retry_period_seconds: float = 5.0
+
+    def lease(self, name: str) -> LeaseSettings:
+        member = self.member
+        return LeaseSettings(
+            member.namespace,
+            name,
+            member.identity,
+            self.duration_seconds,
+            self.renew_deadline_seconds,
+            self.retry_period_seconds,
+            annotations={names.SLOTS: slots_said(member.slots, member.identity)},
+        )
+
+
+@dataclass(slots=True)
+class _Held:
+    """A slot that is being taken, or held."""
+
+    leadership: Leadership
+    task: asyncio.Task[None] = field(init=False)
+    is_given_back: bool = False
+
+
+class Coordinator:
+    """One replica among several."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ShardingSettings,
+        work: Work,
+        *,
+        is_ready: Callable[[], bool],
+        environment: Environment,
+    ) -> None:
+        """``client``: without a permit; what it writes are Leases, each guarded by its resourceVersion."""
+        self._client = client
+        self._settings = settings
+        self._work = work
+        self._clock = environment.clock
+        self._log = environment.log
+        self._environment = environment
+        member = settings.member
+        self._board = LeaseBoard(member.identity, member.slots)
+        self._membership = Membership(client, member, is_ready=is_ready, clock=self._clock, log=self._log)
+        hooks = InformerHooks(self._on_lease, on_healthy=self._on_listed)
+        scope = Scope(LEASES, member.namespace)
+        self._informer = Informer(scope, Store({}), client=lambda: client, hooks=hooks)
+        self._changed = asyncio.Event()
+        self._held: dict[int, _Held] = {}
+        self._obstacle = ""
+
+    @property
+    def obstacle(self) -> str:
+        """Why this replica takes no slot; empty while nothing speaks against it."""
+        return self._obstacle
+
+    @property
+    def held(self) -> tuple[Slot, ...]:
+        """The slots that it works on."""
+        slots = self._settings.member.slots
+        return tuple(Slot(index, slots) for index, held in sorted(self._held.items()) if held.leadership.is_leader)
+
+    async def run(self) -> None:
+        """Take part until cancelled; then the others are told first, and all work has ended at the end."""
+        async with asyncio.TaskGroup() as scope:
+            watch = supervise("watch Leases", self._informer.run, log=self._log)
+            scope.create_task(watch, name="watch Leases")
+            scope.create_task(self._assign(), name="assign")
+            member = scope.create_task(self._membership.run(), name="member")
+            try:
+                await self._coordinate(scope)
+            finally:
+                member.cancel()
+                with suppress(asyncio.CancelledError):
+                    await member
+                for held in self._held.values():
+                    held.task.cancel()
+
+    # -- what is seen -------------------------------------------------------------------------------------------------
+
+    def _on_lease(self, old: Object | None, new: Object | None, change: Change) -> None:
+        now = self._clock.boottime()
+        if new is not None:
+            self._board.note(new, now)
+        elif old is not None:
+            self._board.remove(old.metadata.name, now)
+        self._changed.set()
+
+    def _on_listed(self) -> None:
+        self._board.begin(self._clock.boottime())
+        self._changed.set()
+
+    # -- what is done -------------------------------------------------------------------------------------------------
+
+    async def _coordinate(self, scope: asyncio.TaskGroup) -> None:
+        await self._informer.wait_until_synced()
+        while True:
+            self._changed.clear()
+            wait = self._look(scope)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+
+    def _look(self, scope: asyncio.TaskGroup) -> float:
+        """Take and give back what is due now; the seconds until the next look."""
+        now, board = self._clock.boottime(), self._board
+        self._note_obstacle(board.obstacle(now))
+        if board.foreign_assigner(now):
+            for index in list(self._held):
+                self._give_back(index)
+            return LOOK_SECONDS
+        for index, held in list(self._held.items()):
+            holder = board.holder_of(Slot(index, board.slots), now)
+            if not held.leadership.is_leader and holder not in ("", board.me):
+                self._give_back(index)  # somebody else was first
+        decision = decide(board.board(now))
+        for index in decision.claim if not self._obstacle else ():
+            if index not in self._held:
+                self._claim(index, scope)
+        for index in decision.give_back:
+            self._give_back(index)
+        waits = (LOOK_SECONDS, decision.look_again_seconds, board.until_next_end(now))
+        return max(0.05, min(one for one in waits if one is not None))
+
+    def _note_obstacle(self, obstacle: str) -> None:
+        if obstacle and obstacle != self._obstacle:
+            self._log.warning("no slots taken", because=obstacle)
+        self._obstacle = obstacle
+
+    def _claim(self, index: int, scope: asyncio.TaskGroup) -> None:
+        slot = Slot(index, self._settings.member.slots)
+        permit = WritePermit(self._clock.boottime)
+        held = self._held[index] = _Held(self._leadership(slot.lease, permit))
+        held.task = scope.create_task(self._hold(slot, held, permit), name=f"slot {slot}")
+
+    def _give_back(self, index: int) -> None:
+        held = self._held.get(index)
+        if held is not None and not held.is_given_back:
+            held.is_given_back = True
+            held.task.cancel()
+
+    def _leadership(self, lease: str, permit: WritePermit) -> Leadership:
+        settings = self._settings.lease(lease)
+        return Leadership(self._client, settings, clock=self._clock, log=self._log.bind(lease=lease), permit=permit)
+
+    async def _hold(self, slot: Slot, held: _Held, permit: WritePermit) -> None:
+        leadership = held.leadership
+        try:
+            await leadership.run(lambda: self._work(Holding(slot, permit, lambda: leadership.term)))
+        except LeadershipLost as error:
+            self._log.warning("slot lost", slot=str(slot), error=error)
+        finally:
+            if self._held.get(slot.index) is held:
+                del self._held[slot.index]
+            self._changed.set()
+
+    async def _assign(self) -> None:
+        """Assign workers whenever nobody else does."""
+        while True:
+            permit = WritePermit(self._clock.boottime)
+            leadership = self._leadership(names.LEASE, permit)
+            work = self._work
+            with suppress(LeadershipLost):
+                await leadership.run(lambda permit=permit, held=leadership: work(Holding(None, permit, lambda: held.term)))
+            self._log.warning("assigning lost")

@@ -1,0 +1,61 @@
+"""What a slot is, and which workers are in it. Pure.
+
+A *slot* is a share of the workers; one replica at a time works on it, and its Lease says which. The number of slots is in
+the name of the Lease, so that replicas with other settings share none by mistake (S3).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mirror.model import names
+
+_OFFSET, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
+_NAME = re.compile(rf"{re.escape(names.SLOT_LEASE)}-(\d{{2,4}})-of-(\d{{2,4}})")
+MOST_SLOTS = 1024
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """One of ``of`` slots, counted from 0."""
+
+    index: int
+    of: int
+
+    @property
+    def lease(self) -> str:
+        """The name of its Lease; texts of equal length, so that they are listed in order."""
+        width = max(2, len(str(self.of - 1)))
+        return f"{names.SLOT_LEASE}-{self.index:0{width}d}-of-{self.of:0{width}d}"
+
+    def __str__(self) -> str:
+        return f"{self.index} of {self.of}"
+
+
+def slot_of_lease(name: str) -> Slot | None:
+    """The slot that a Lease of this name is of; None for any other Lease."""
+    found = _NAME.fullmatch(name)
+    slot = Slot(int(found[1]), int(found[2])) if found is not None else None
+    return slot if slot is not None and slot.index < slot.of and slot.lease == name else None
+
+
+def slot_of_worker(name: str, slots: int, wanted: int | None = None) -> Slot:
+    """The slot that a worker is in: the one that its declaration asks for, if there is one of that number, else by name."""
+    if wanted is not None and 0 <= wanted < slots:
+        return Slot(wanted, slots)
+    return Slot(fnv1a(name) % slots, slots)
+
+
+def fnv1a(text: str) -> int:
+    """The 64-bit FNV-1a hash of a text: the same on every replica, whatever its version of Python."""
+    value = _OFFSET
+    for byte in text.encode():
+        value = (value ^ byte) * _PRIME & _MASK
+    return value
+
+
+def score(member: str, slot: Slot) -> int:
+    """How much a slot belongs to a member (rendezvous): the highest of all members is its favourite."""
+    # FNV-1a spreads its last bytes little: what differs comes first, and the rest mixes it.
+    return fnv1a(f"{member}/{slot.index}/{member}")
