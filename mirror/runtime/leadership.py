@@ -84,17 +84,24 @@ def may_take(seen: Sighting | None, identity: str, now: float) -> bool:
 class Leadership:
     """Takes the lease, keeps it while the work runs, gives it back."""
 
-    def __init__(
-        self, sender: Sender, settings: LeaseSettings, *, clock: Clock, log: Log, permit: WritePermit | None = None
+    def __init__(  # noqa: PLR0913 - what a lease is held with
+        self,
+        sender: Sender,
+        settings: LeaseSettings,
+        *,
+        clock: Clock,
+        log: Log,
+        permit: WritePermit | None = None,
+        seen: Sighting | None = None,
     ) -> None:
-        """``permit``: what the clients of the leader's work look at."""
+        """``permit``: what the clients of the leader's work look at; ``seen``: the lease as it was watched until now."""
         self._permit = permit if permit is not None else WritePermit(clock.boottime)
         self._sender = sender
         self._settings = settings
         self._clock = clock
         self._log = log
         self._chance = random.Random()
-        self._seen: Sighting | None = None
+        self._seen = seen
         self._body: dict[str, Any] = {}
         # When the last write that gave us the lease was asked for: others count from when it was carried out.
         self._held_since = 0.0

@@ -13,6 +13,7 @@ from typing import Any
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.runtime.leadership import Sighting
 from mirror.sharding.claims import Board
 from mirror.sharding.slots import Slot, slot_of_lease
 
@@ -79,6 +80,11 @@ class LeaseBoard:
         """Who holds a slot; empty: nobody."""
         seen = self._seen.get(slot.lease)
         return seen.holder if seen is not None and seen.is_live(now) else ""
+
+    def sighting_of(self, lease: str) -> Sighting | None:
+        """Since when a Lease is as it is; None: there is none."""
+        seen = self._seen.get(lease)
+        return None if seen is None else Sighting(seen.holder, seen.version, seen.at, seen.duration_seconds)
 
     def assigner(self, now: float) -> str:
         """Who assigns workers; empty: nobody."""

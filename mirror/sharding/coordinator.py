@@ -197,8 +197,9 @@ class Coordinator:
             held.task.cancel()
 
     def _leadership(self, lease: str, permit: WritePermit) -> Leadership:
-        settings = self._settings.lease(lease)
-        return Leadership(self._client, settings, clock=self._clock, log=self._log.bind(lease=lease), permit=permit)
+        settings, seen = self._settings.lease(lease), self._board.sighting_of(lease)
+        log = self._log.bind(lease=lease)
+        return Leadership(self._client, settings, clock=self._clock, log=log, permit=permit, seen=seen)
 
     async def _hold(self, slot: Slot, held: _Held, permit: WritePermit) -> None:
         leadership = held.leadership
