@@ -59,6 +59,7 @@ from mirror.settings.mirror_rules import pairs_of
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
+from mirror.workers.share import EVERYTHING, Share
 from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class MirroringSettings:
     """Copies that were left there are suspended, not deleted."""
     on_loss_of_namespaces: bool = False
     """Namespaces are read for their policy."""
+    share: Share = EVERYTHING
+    """Which workers, and the sources that are placed on them (S1)."""
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -207,7 +210,7 @@ def build_mirroring(
     doubt = vanishing.add if vanishing is not None else None
     routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed, doubt=doubt)
     absence = ManagementAbsence(environment.clock)
-    informers = source_informers(management, state, routes, absence, settings.namespaces)
+    informers = source_informers(management, state, routes, absence, settings.namespaces, share=settings.share)
     registry = Registry(
         management,
         RegistrySettings(
@@ -220,6 +223,7 @@ def build_mirroring(
             cluster_profiles=settings.cluster_profiles,
             watch_pods=settings.transform.label_pods,
             recorded_kinds=_recorded(settings.kinds),
+            share=settings.share,
         ),
         workers,
         hooks=RegistryHooks(routes, informers.wait_until_synced, partial(warn_about_worker, recorder)),

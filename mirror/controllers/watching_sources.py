@@ -12,19 +12,37 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import resource_name
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
+from mirror.kube.objects import Object
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers, WatchRefusals
 from mirror.telemetry.logs import Log
+from mirror.workers.share import EVERYTHING, Share
 
 # Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
 RELIST = Backoff(first=0.8, most=4.0, jitter=0.3)
 
 
-def source_informers(
-    management: Client, state: MirroringState, routes: Routes, absence: ManagementAbsence, namespaces: Sequence[str]
+def source_informers(  # noqa: PLR0913 - what a watch is made of
+    management: Client,
+    state: MirroringState,
+    routes: Routes,
+    absence: ManagementAbsence,
+    namespaces: Sequence[str],
+    *,
+    share: Share = EVERYTHING,
 ) -> Informers:
-    """One watch for each kind, or for each kind and namespace."""
+    """One watch for each kind, or for each kind and namespace.
+
+    ``share``: of a slot's workers, the sources that are placed on them; one that goes elsewhere is missing (S1).
+    """
+
+    def accepts(kind: Kind, found: Object) -> bool:
+        if not routes.is_ours(kind, found):
+            return False
+        placed = kind.summary(found).placed if share is not EVERYTHING else None
+        return share is EVERYTHING or (placed is not None and share.has(placed))
+
     log, kinds = state.environment.log, state.sources.kinds
     refusals = WatchRefusals(log)
 
@@ -50,7 +68,7 @@ def source_informers(
                 state.sources.of(kind),
                 client=lambda: management,
                 hooks=hooks_of(kind, namespace),
-                wanted=Filter(accept=partial(routes.is_ours, kind)),
+                wanted=Filter(accept=partial(accepts, kind)),
                 relist=RELIST,
             )
             for kind in kinds

@@ -219,5 +219,7 @@ class Coordinator:
             leadership = self._leadership(names.LEASE, permit)
             work = self._work
             with suppress(LeadershipLost):
-                await leadership.run(lambda permit=permit, held=leadership: work(Holding(None, permit, lambda: held.term)))
+                await leadership.run(
+                    lambda permit=permit, held=leadership: work(Holding(None, permit, lambda: held.term))
+                )
             self._log.warning("assigning lost")

@@ -24,10 +24,15 @@ class Slot:
     of: int
 
     @property
-    def lease(self) -> str:
-        """The name of its Lease; texts of equal length, so that they are listed in order."""
+    def suffix(self) -> str:
+        """Of the names of what belongs to it; texts of equal length, so that they are listed in order."""
         width = max(2, len(str(self.of - 1)))
-        return f"{names.SLOT_LEASE}-{self.index:0{width}d}-of-{self.of:0{width}d}"
+        return f"-{self.index:0{width}d}-of-{self.of:0{width}d}"
+
+    @property
+    def lease(self) -> str:
+        """The name of its Lease."""
+        return names.SLOT_LEASE + self.suffix
 
     def __str__(self) -> str:
         return f"{self.index} of {self.of}"
@@ -40,11 +45,10 @@ def slot_of_lease(name: str) -> Slot | None:
     return slot if slot is not None and slot.index < slot.of and slot.lease == name else None
 
 
-def slot_of_worker(name: str, slots: int, wanted: int | None = None) -> Slot:
-    """The slot that a worker is in: the one that its declaration asks for, if there is one of that number, else by name."""
-    if wanted is not None and 0 <= wanted < slots:
-        return Slot(wanted, slots)
-    return Slot(fnv1a(name) % slots, slots)
+def slot_of_worker(name: str, slots: int) -> Slot:
+    """The slot that a worker is in: by its name alone, so that no replica can be late to know it."""
+    found = fnv1a(name)
+    return Slot((found ^ found >> 32) % slots, slots)  # its lowest bits alone are those of the letters
 
 
 def fnv1a(text: str) -> int:

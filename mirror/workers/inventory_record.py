@@ -26,8 +26,17 @@ RETRY_SECONDS = 1.0
 class InventoryRecord:
     """What is known of all workers, and what of that is written. Only a leader writes it."""
 
-    def __init__(self, management: Client, namespace: str, *, annotations: Mapping[str, str], log: Log) -> None:
+    def __init__(
+        self,
+        management: Client,
+        namespace: str,
+        *,
+        annotations: Mapping[str, str],
+        log: Log,
+        name: str = names.WORKERS_CONFIGMAP,
+    ) -> None:
         """``annotations``: written beside the workers, for operators' commands; empty text: it is not there."""
+        self._name = name
         self.known = WorkerInventory({})
         self._management = management
         self._namespace = namespace
@@ -131,7 +140,7 @@ class InventoryRecord:
             await self._write_changes()
 
     async def _read(self) -> WorkerInventory:
-        wanted = requests.get(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self._namespace)
+        wanted = requests.get(CONFIGMAPS, self._name, namespace=self._namespace)
         self._version = ""
         try:
             found = await self._management.send_object(wanted)
@@ -148,7 +157,7 @@ class InventoryRecord:
         if not data and (self._written_annotations == self._annotations or not known.entries):
             self._written = known  # but for what is left out of it
             return
-        name, namespace = names.WORKERS_CONFIGMAP, self._namespace
+        name, namespace = self._name, self._namespace
         annotations = {key: text for key, text in self._annotations.items() if text}
         changes = {key: text or None for key, text in self._annotations.items()}
         metadata = {"resourceVersion": self._version or None, "annotations": changes}

@@ -59,7 +59,9 @@ class Registry:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
         annotations = {names.ORIGIN: settings.origin, names.KINDS: settings.recorded_kinds}
-        self._record = InventoryRecord(management, settings.namespace, annotations=annotations, log=environment.log)
+        self._record = InventoryRecord(
+            management, settings.namespace, annotations=annotations, log=environment.log, name=settings.share.record
+        )
         self.fences = FenceRecord(self._record)  # until when leases on workers may last (D14)
         self._moved = asyncio.Event()
         self._is_leading = False
@@ -223,6 +225,8 @@ class Registry:
 
     def _on_declared(self, key: Key, declaration: Declaration | None) -> None:
         """Something declares a worker, or does no more: who counts for that name may be another one since."""
+        if declaration is not None and declaration.name and not self._settings.share.has(declaration.name):
+            declaration = None  # another slot's; it may have been one of ours by another name
         for name in self._declarations.put(key, declaration):
             self._take(name)
         if declaration is not None and not declaration.name:

@@ -13,6 +13,7 @@ from mirror.telemetry.logs import Log
 from mirror.workers.declarations import Origin, Provider, Report
 from mirror.workers.profile_provider import ProfileProvider
 from mirror.workers.secret_provider import secrets_of_source
+from mirror.workers.share import EVERYTHING, Share
 from mirror.workers.worker import WorkerListener
 
 
@@ -30,6 +31,8 @@ class RegistrySettings:
     watch_pods: bool = False
     recorded_kinds: str = ""
     """The kinds beside Jobs, as operators' commands read them (``kinds.declared.recorded``)."""
+    share: Share = EVERYTHING
+    """Which workers these are; others are not even known (S1)."""
 
 
 class RegistryListener(WorkerListener, Protocol):

@@ -39,23 +39,19 @@ def test_the_hash_is_fnv_1a() -> None:
     assert fnv1a("foobar") == 0x85944171F73967E8
 
 
-def test_a_declaration_may_say_which_slot() -> None:
-    """S2: one that does not exist is none."""
-    by_name = slot_of_worker("east", 16)
-    assert slot_of_worker("east", 16, 5) == Slot(5, 16)
-    assert slot_of_worker("east", 16, 16) == slot_of_worker("east", 16, -1) == by_name
-
-
-def test_workers_are_spread_over_slots() -> None:
-    found = Counter(slot_of_worker(f"worker-{number}", 16).index for number in range(1600))
-    assert len(found) == 16
+@pytest.mark.parametrize("slots", [2, 4, 16, 100])
+@pytest.mark.parametrize("name", ["worker-{}", "{}", "eu-{}-gpu", "cluster-{0}{0}"])
+def test_workers_are_spread_over_slots(name: str, slots: int) -> None:
+    found = Counter(slot_of_worker(name.format(number), slots).index for number in range(100 * slots))
+    assert len(found) == slots
     assert max(found.values()) < 2 * 100
 
 
 def test_each_member_is_the_favourite_of_about_its_share() -> None:
     members = [f"manager-{number}_{number * 7919:08x}" for number in range(4)]
     found = Counter(
-        max(members, key=lambda one, slot=slot: score(one, Slot(slot, 256))) for slot in range(256)  # type: ignore[misc]
+        max(members, key=lambda one, slot=slot: score(one, Slot(slot, 256)))
+        for slot in range(256)  # type: ignore[misc]
     )
     assert set(found) == set(members)
     assert max(found.values()) <= 2 * min(found.values())

@@ -1,0 +1,129 @@
+"""Two slots, an instance of mirroring for each: whole flows over the shares of two replicas (S1, S2, S7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from doubles.jobs import Body, job
+from doubles.world import RunningManager, World, manager_of
+
+from mirror.model import names
+from mirror.sharding.slots import Slot, slot_of_worker
+from mirror.workers.share import Share
+
+pytestmark = pytest.mark.looptime
+
+EAST, NORTH = slot_of_worker("east", 2), slot_of_worker("north", 2)
+
+
+@asynccontextmanager
+async def slot_of(world: World, slot: Slot) -> AsyncIterator[RunningManager]:
+    """What whoever holds a slot runs."""
+    async with manager_of(world, share=Share(slot)) as manager:
+        yield manager
+
+
+def world_of_two() -> World:
+    world = World()
+    for name in ("east", "north"):
+        world.add_worker(name)
+    return world
+
+
+def record(world: World, name: str, worker: str | None) -> None:
+    """As whoever assigns workers does."""
+    status, message = ("True", worker) if worker else ("False", "")
+    condition = {"type": names.PLACED, "status": status, "reason": "Placed", "message": message}
+
+    def change(body: Body) -> None:
+        body["status"] = {"conditions": [condition]}
+
+    world.edit(change, name)
+
+
+def records_of(world: World) -> dict[str, set[str]]:
+    """The workers in each ConfigMap that says how workers are."""
+    found = world.management.server.all("configmaps")
+    return {one["metadata"]["name"]: set(one.get("data") or ()) for one in found}
+
+
+def test_the_workers_of_these_tests_are_in_two_slots() -> None:
+    assert EAST != NORTH
+
+
+async def test_each_has_the_workers_of_its_slot_and_what_is_placed_on_them() -> None:
+    """S1, S2: and no other; what is not placed is nobody's here."""
+    world = world_of_two()
+    async with slot_of(world, EAST) as east, slot_of(world, NORTH) as north:
+        await asyncio.sleep(5)
+        assert set(east.registry.workers) == {"east"}
+        assert set(north.registry.workers) == {"north"}
+        assert records_of(world) == {"jobmirror-workers-00-of-02": {"east"}, "jobmirror-workers-01-of-02": {"north"}}
+        for name in ("one", "two", "three"):
+            world.create(job(name))
+        await asyncio.sleep(30)
+        assert [len(manager.mirroring.sources) for manager in (east, north)] == [0, 0]
+        assert [world.mirrors(name) for name in ("one", "two", "three")] == [[], [], []]
+        record(world, "one", "east")
+        record(world, "two", "north")
+        await asyncio.sleep(2)
+        assert [world.mirrors(name) for name in ("one", "two", "three")] == [["east"], ["north"], []]
+        assert [len(manager.mirroring.sources) for manager in (east, north)] == [1, 1]
+        assert {wire.server.name: wire.writes() != [] for wire in world.workers.values()} == {
+            "east": True,
+            "north": True,
+        }
+
+
+async def test_a_job_is_run_to_its_end_and_deleted_by_whoever_holds_its_slot() -> None:
+    world = world_of_two()
+    async with slot_of(world, EAST), slot_of(world, NORTH):
+        world.create(job("train"))
+        await asyncio.sleep(2)
+        record(world, "train", "north")
+        await asyncio.sleep(2)
+        controller = world.controller("north")
+        controller.start("train")
+        await asyncio.sleep(2)
+        assert world.source("train")["status"]["active"] == 1
+        controller.complete("train")
+        await asyncio.sleep(2)
+        assert "Complete" in world.conditions("train")
+        world.delete("train")
+        await asyncio.sleep(30)
+        assert world.mirrors("train") == []
+
+
+async def test_who_takes_a_slot_over_goes_on() -> None:
+    """S7: nothing is made twice, nothing is deleted; what was placed meanwhile is made."""
+    world = world_of_two()
+    async with slot_of(world, NORTH):
+        async with slot_of(world, EAST):
+            world.create(job("train"))
+            record(world, "train", "east")
+            await asyncio.sleep(5)
+            uid = (world.mirror("east", "train") or {})["metadata"]["uid"]
+        world.create(job("meanwhile"))
+        record(world, "meanwhile", "east")
+        await asyncio.sleep(60)
+        assert world.mirrors("meanwhile") == []
+        async with slot_of(world, EAST):
+            await asyncio.sleep(120)
+            assert (world.mirror("east", "train") or {})["metadata"]["uid"] == uid
+            assert world.mirrors("train") == world.mirrors("meanwhile") == ["east"]
+
+
+async def test_a_source_that_is_placed_in_another_slot_loses_its_mirror_here() -> None:
+    """Somebody has written it so; its holder asks the API server before it deletes what may be the only one."""
+    world = world_of_two()
+    async with slot_of(world, EAST), slot_of(world, NORTH):
+        world.create(job("train"))
+        record(world, "train", "east")
+        await asyncio.sleep(5)
+        assert world.mirrors("train") == ["east"]
+        record(world, "train", "north")
+        await asyncio.sleep(300)
+        assert world.mirrors("train") == ["north"]
