@@ -23,7 +23,7 @@ from mirror.workers.share import EVERYTHING, Share
 RELIST = Backoff(first=0.8, most=4.0, jitter=0.3)
 
 
-def source_informers(  # noqa: PLR0913 - what a watch is made of
+def source_informers(
     management: Client,
     state: MirroringState,
     routes: Routes,

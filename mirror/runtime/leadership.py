@@ -84,7 +84,7 @@ def may_take(seen: Sighting | None, identity: str, now: float) -> bool:
 class Leadership:
     """Takes the lease, keeps it while the work runs, gives it back."""
 
-    def __init__(  # noqa: PLR0913 - what a lease is held with
+    def __init__(
         self,
         sender: Sender,
         settings: LeaseSettings,
@@ -94,7 +94,7 @@ class Leadership:
         permit: WritePermit | None = None,
         seen: Sighting | None = None,
     ) -> None:
-        """``permit``: what the clients of the leader's work look at; ``seen``: the lease as it was watched until now."""
+        """``permit``: what the clients of the leader's work look at; ``seen``: the lease as it was watched so far."""
         self._permit = permit if permit is not None else WritePermit(clock.boottime)
         self._sender = sender
         self._settings = settings

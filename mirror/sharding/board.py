@@ -1,7 +1,7 @@
 """What the Leases in the manager's namespace say of members and slots, on one replica's own clock. Pure.
 
-No clock but our own is believed: a Lease has ended when it was not renewed for its duration since *we* first saw it as it
-is, as in leader election (S5).
+No clock but our own is believed: a Lease has ended when it was not renewed for its duration since *we* first saw it as
+it is, as in leader election (S5).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which slots a replica takes and gives back, from what it sees of all (S3, S4). Pure.
 
-Each replica decides for itself, from a view that may be some seconds old: two may want the same slot, and its Lease lets
-one of them have it. What is decided here is only who tries, when, and who makes room for whom.
+Each replica decides for itself, from a view that may be some seconds old: two may want the same slot, and its Lease
+lets one of them have it. What is decided here is only who tries, when, and who makes room for whom.
 
 Slots go to members by rendezvous, so that each has a favourite that all agree on; a member that has its share stands
 behind those that have not. Nothing moves while all have as many as any other, or one less: favourites matter only for

@@ -23,7 +23,7 @@ from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
 from mirror.sharding.board import LeaseBoard, slots_said
 from mirror.sharding.claims import decide
-from mirror.sharding.membership import Membership, MemberSettings
+from mirror.sharding.membership import MemberSettings, Membership
 from mirror.sharding.slots import Slot
 
 LOOK_SECONDS = 5.0
@@ -202,9 +202,8 @@ class Coordinator:
         return Leadership(self._client, settings, clock=self._clock, log=log, permit=permit, seen=seen)
 
     async def _hold(self, slot: Slot, held: _Held, permit: WritePermit) -> None:
-        leadership = held.leadership
         try:
-            await leadership.run(lambda: self._work(Holding(slot, permit, lambda: leadership.term)))
+            await held.leadership.run(self._work_with(slot, held.leadership, permit))
         except LeadershipLost as error:
             self._log.warning("slot lost", slot=str(slot), error=error)
         finally:
@@ -217,9 +216,11 @@ class Coordinator:
         while True:
             permit = WritePermit(self._clock.boottime)
             leadership = self._leadership(names.LEASE, permit)
-            work = self._work
             with suppress(LeadershipLost):
-                await leadership.run(
-                    lambda permit=permit, held=leadership: work(Holding(None, permit, lambda: held.term))
-                )
+                await leadership.run(self._work_with(None, leadership, permit))
             self._log.warning("assigning lost")
+
+    def _work_with(
+        self, slot: Slot | None, leadership: Leadership, permit: WritePermit
+    ) -> Callable[[], Awaitable[None]]:
+        return lambda: self._work(Holding(slot, permit, lambda: leadership.term))

@@ -77,8 +77,8 @@ class Membership:
             patch = {"metadata": metadata, "spec": spec}
             await self._send(requests.merge_patch(LEASES, settings.lease, patch, namespace=settings.namespace))
         except NotFound:
-            metadata = {"name": settings.lease, "namespace": settings.namespace, **metadata}
-            body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+            named = {"name": settings.lease, "namespace": settings.namespace, **metadata}
+            body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": named, "spec": spec}
             with suppress(KubeError):
                 await self._send(requests.create(LEASES, body, namespace=settings.namespace))
         except KubeError as error:

@@ -1,7 +1,7 @@
 """What a slot is, and which workers are in it. Pure.
 
-A *slot* is a share of the workers; one replica at a time works on it, and its Lease says which. The number of slots is in
-the name of the Lease, so that replicas with other settings share none by mistake (S3).
+A *slot* is a share of the workers; one replica at a time works on it, and its Lease says which. The number of slots
+is in the name of the Lease, so that replicas with other settings share none by mistake (S3).
 """
 
 from __future__ import annotations
