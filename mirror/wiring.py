@@ -59,6 +59,7 @@ from mirror.settings.mirror_rules import pairs_of
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
+from mirror.workers.remote import RemoteRegistry
 from mirror.workers.share import EVERYTHING, Share
 from mirror.workers.worker import Worker
 
@@ -210,8 +211,8 @@ def build_mirroring(
     doubt = vanishing.add if vanishing is not None else None
     routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed, doubt=doubt)
     absence = ManagementAbsence(environment.clock)
-    informers = source_informers(management, state, routes, absence, settings.namespaces, share=settings.share)
-    registry = Registry(
+    informers = source_informers(management, state, routes, absence, settings.namespaces)
+    registry = (Registry if settings.share.follows else RemoteRegistry)(
         management,
         RegistrySettings(
             settings.namespace,
@@ -341,6 +342,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
     memories = Memories()
     return MirroringState(
         environment=environment,
+        share=settings.share,
         managed_by=settings.managed_by,
         transform=settings.transform,
         sources=sources,

@@ -197,6 +197,11 @@ class Mirroring:
         placed = seen.source.placed
         return placed is None or not self._has_verdict(placed)
 
+    def _is_left_to_others(self, seen: Snapshot) -> bool:
+        """Whether another replica writes this source (S2)."""
+        is_found = seen.assignment.found_on is not None
+        return self._state.share.is_left_to_others(seen.source.placed, is_found=is_found)
+
     def _has_verdict(self, worker: str) -> bool:
         """Whether a worker is known to be reachable or lost; one that nobody knows is lost (D13)."""
         found = self._state.workers.get(worker)
@@ -221,8 +226,9 @@ class Mirroring:
                 scope.create_task(keep, name="copies")
             if (policies := self._parts.namespace_policies) is not None:
                 scope.create_task(supervise("Namespaces", policies.run, log=self._log), name="Namespaces")
-            clocks = supervise("leases", self._parts.leases.run, log=self._log)
-            scope.create_task(clocks, name="leases")
+            if self._state.share.follows:
+                clocks = supervise("leases", self._parts.leases.run, log=self._log)
+                scope.create_task(clocks, name="leases")
             again = supervise("refusals", self._state.refusals.run, log=self._log)
             scope.create_task(again, name="refusals")
             unclaimed = supervise("unclaimed", self._parts.unclaimed.run, log=self._log)
@@ -248,7 +254,7 @@ class Mirroring:
         while True:
             await self._parts.preparer.prepare(key)
             seen = self._parts.observer.look(key)
-            if seen is None:
+            if seen is None or self._is_left_to_others(seen):
                 self.assigner.finish(key)
                 return None
             if self._is_too_early(seen):

@@ -35,7 +35,7 @@ from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.losses import OnNamespace
-from mirror.model.reasons import Obstruction
+from mirror.model.reasons import Obstruction, Reason
 from mirror.workers.worker import Worker
 
 NOT_REGISTERED = "no Secret registers it"
@@ -145,6 +145,8 @@ class Observer:
             return AssignmentState()
         state = self._state
         found_on = self._where_found(source) if not refused_now and not is_moving else None
+        if not self._state.share.assigns:
+            return AssignmentState(obstruction=_refusal_of(memory, refused_now), found_on=found_on)
         try:
             request = placement_request_of(source.kind, source.found, memory)
         except BadAnnotation as error:
@@ -225,6 +227,12 @@ class Observer:
 def _refused_now(source: Source, memory: Memory) -> str:
     """The worker a source is recorded on, if it definitely refused the very first create (D1)."""
     return memory.refused_on if memory.refused_on and memory.refused_on == source.placed else ""
+
+
+def _refusal_of(memory: Memory, worker: str) -> Obstruction | None:
+    """What a worker said when it refused a source, for whoever assigns it another one (S6)."""
+    text = memory.refusal_texts.get(worker)
+    return Obstruction(Reason.REFUSED_BY_WORKERS, f"worker {worker}: {text}") if text is not None else None
 
 
 def _pods_of(source: Source, worker: Worker | None, mirror: Object | None) -> Obstruction | None:

@@ -127,5 +127,5 @@ class Candidates:
                 prefix=worker.namespace_of(""),
                 reserved=reserved_namespaces(self.closed_namespaces, worker.token.namespace),
             ),
-            unserved=worker.watches.unserved_kinds,
+            unserved=worker.unserved_kinds,
         )

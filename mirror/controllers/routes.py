@@ -19,6 +19,7 @@ from mirror.kube.objects import Object, size_of
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
+from mirror.model.reasons import Reason
 from mirror.runtime.informer import Change
 from mirror.workers.connection import State
 from mirror.workers.worker import Worker
@@ -51,6 +52,7 @@ class Routes:
         self._sweeps = sweeps
         self._managed_by = managed_by
         self._doubt = doubt
+        self._share = state.share
         self._was_reachable: set[str] = set()
         # What each unreachable worker was lost by, as the sources on it were last looked at for it.
         self._lost_because: dict[str, str] = {}
@@ -70,7 +72,7 @@ class Routes:
 
     def on_event(self, kind: Kind, event: WatchEvent) -> None:
         """Every event of a kind on the management cluster, ours or not (KEP-4368: counted on ADDED only)."""
-        if event.type == "ADDED":
+        if event.type == "ADDED" and self._share.assigns:
             manager = kind.managed_by(event.object)
             if manager is not None and manager != names.BUILT_IN_MANAGED_BY:
                 self._metrics.on_external_job(manager)
@@ -89,6 +91,8 @@ class Routes:
             return
         if self._memories.is_gone(new.metadata.uid) or self._memories.has_left(new.metadata.uid):
             self._memories.note_back(new.metadata.uid)
+        if old is not None and not self._share.follows:
+            self._note_refused_elsewhere(kind, key, old, new)
         is_suspended = kind.is_suspended(new) and not is_held(kind, new)  # one that is held waits for a worker
         is_another_spec = old is None or bytes(old.spec) != bytes(new.spec)
         if is_suspended:
@@ -107,6 +111,13 @@ class Routes:
             self._refusals.try_now(new.metadata.uid)
         if not self._pending.note_version(new.metadata.uid, new.version):
             self._intake.add(key)
+
+    def _note_refused_elsewhere(self, kind: Kind, key: SourceKey, old: Object, new: Object) -> None:
+        """Whoever holds its worker's slot has taken the record off it, since that worker refused it (S6)."""
+        worker, after = kind.summary(old).placed, kind.summary(new)
+        if worker is not None and after.placed is None and after.reason == Reason.REFUSED_BY_WORKERS:
+            because = new.annotations.get(names.WAITING_BECAUSE, "").removeprefix(f"worker {worker}: ")
+            self._refusals.note_refused(key, new.metadata.uid, worker, because)
 
     def _on_source_gone(self, kind: Kind, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(kind, old)
@@ -271,7 +282,7 @@ class Routes:
                 self.look_at_mirrors_of(worker)
                 self._sweeps.add(worker.name)
         # A first look that ends as a loss counts too: until then waiting was not blamed on this worker.
-        matters = (is_reachable, is_connecting, (worker.spec, worker.watches.unserved_kinds))
+        matters = (is_reachable, is_connecting, (worker.spec, worker.unserved_kinds))
         if reported != matters:
             self._last_reported[worker.name] = matters
             if not is_reachable and worker.spec is not None and worker.spec.is_gone:

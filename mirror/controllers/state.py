@@ -20,6 +20,7 @@ from mirror.kinds.base import MirrorTransform
 from mirror.model.keys import Key
 from mirror.runtime.environment import Environment
 from mirror.runtime.queue import WorkQueue
+from mirror.workers.share import Share
 from mirror.workers.worker import Worker
 
 
@@ -46,6 +47,8 @@ class MirroringState:
     """What one process knows of sources, mirrors and workers, and where it names keys."""
 
     environment: Environment
+    share: Share
+    """What of all there is, is this process's part."""
     managed_by: str
     """What makes a source ours, unless its kind has another value."""
     transform: MirrorTransform

@@ -17,7 +17,6 @@ from mirror.runtime.backoff import Backoff
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers, WatchRefusals
 from mirror.telemetry.logs import Log
-from mirror.workers.share import EVERYTHING, Share
 
 # Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
 RELIST = Backoff(first=0.8, most=4.0, jitter=0.3)
@@ -29,20 +28,18 @@ def source_informers(
     routes: Routes,
     absence: ManagementAbsence,
     namespaces: Sequence[str],
-    *,
-    share: Share = EVERYTHING,
 ) -> Informers:
     """One watch for each kind, or for each kind and namespace.
 
-    ``share``: of a slot's workers, the sources that are placed on them; one that goes elsewhere is missing (S1).
+    Of a slot's workers, those that are placed on them alone; one that goes elsewhere is missing then (S1).
     """
 
     def accepts(kind: Kind, found: Object) -> bool:
         if not routes.is_ours(kind, found):
             return False
-        placed = kind.summary(found).placed if share is not EVERYTHING else None
-        return share is EVERYTHING or (placed is not None and share.has(placed))
+        return share.assigns or share.keeps(kind.summary(found).placed)
 
+    share = state.share
     log, kinds = state.environment.log, state.sources.kinds
     refusals = WatchRefusals(log)
 

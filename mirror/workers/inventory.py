@@ -55,6 +55,14 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """How far the worker's clock was ahead of ours then, in seconds."""
     fence_unsettled_until: str = ""
     """Its clock has moved: who is lost before this time has leases that nobody can count on."""
+    refusal: str = ""
+    """Why what declares it is at fault, as an event's reason. Written for those who only assign it, as what follows."""
+    unserved: tuple[str, ...] = ()
+    """The kinds that it does not serve, by name."""
+
+    def with_more(self, refusal: str, unserved: frozenset[str]) -> Entry:
+        """The same, and what only those need who assign it."""
+        return msgspec.structs.replace(self, refusal=refusal, unserved=tuple(sorted(unserved)))
 
 
 def kept_labels(labels: Iterable[tuple[str, str]]) -> tuple[dict[str, str], int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import datetime
+from typing import ClassVar
 
 import msgspec
 
@@ -32,6 +33,8 @@ FORGET_SECONDS = 60.0
 
 class Registry:
     """The workers by name. Invariant: each has exactly one running task, in ``_tasks``, once ``run`` has begun."""
+
+    _WORKER: ClassVar[type[Worker]] = Worker
 
     def __init__(
         self,
@@ -58,10 +61,7 @@ class Registry:
         self._declarations = Declarations()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
-        annotations = {names.ORIGIN: settings.origin, names.KINDS: settings.recorded_kinds}
-        self._record = InventoryRecord(
-            management, settings.namespace, annotations=annotations, log=environment.log, name=settings.share.record
-        )
+        self._record = self._record_of(management, environment)
         self.fences = FenceRecord(self._record)  # until when leases on workers may last (D14)
         self._moved = asyncio.Event()
         self._is_leading = False
@@ -69,6 +69,11 @@ class Registry:
         self._settling_since = float("inf")
         self._own = own_secrets(management, settings.namespace, rank=0, report=self._on_declared, log=environment.log)
         self._others = other_providers(management, settings, report=self._on_declared, log=environment.log)
+
+    def _record_of(self, management: Client, environment: Environment) -> InventoryRecord:
+        settings, log = self._settings, environment.log
+        told = {names.ORIGIN: settings.origin, names.KINDS: settings.recorded_kinds}
+        return InventoryRecord(management, settings.namespace, annotations=told, log=log, name=settings.share.record)
 
     @property
     def refused_because(self) -> str:
@@ -210,16 +215,18 @@ class Registry:
 
     # -- declarations ---------------------------------------------------------------------------------------------
 
-    def _add(self, name: str) -> Worker:
+    def _make(self, name: str) -> Worker:
         lost_since = parse_time(self._record.known.entry(name).lost_since)
-        worker = Worker(
+        return self._WORKER(
             name,
             host=self,
             listener=self._hooks.listener,
             namespaces=self._settings.source_namespaces,
             connection=Connection(lost_since=lost_since),
         )
-        self.workers[name] = worker
+
+    def _add(self, name: str) -> Worker:
+        worker = self.workers[name] = self._make(name)
         self._to_start.put_nowait(worker)
         return worker
 
@@ -362,24 +369,16 @@ class Registry:
         before, connection = self._record.known.entry(worker.name), worker.connection
         problems = "; ".join(map(str, worker.problems))
         reason = "; ".join(part for part in (connection.because, problems, worker.watches.excess) if part)
-        lost_since = _written(connection.lost_since)
+        state, lost_since = connection.state.value, _written(connection.lost_since)
         declared, remark = self._declared(worker), self._declarations.remark(worker.name)
-        known = before.state, before.lost_since, before.reason, before.declared, before.remark
-        if (
-            known == (connection.state.value, lost_since, reason, declared, remark)
-            or connection.state is State.CONNECTING
-        ):
-            return
         entry = msgspec.structs.replace(
-            before,
-            uid=before.uid or worker.uid,
-            state=connection.state.value,
-            since=_written(connection.since),
-            lost_since=lost_since,
-            reason=reason,
-            declared=declared,
-            remark=remark,
+            before, state=state, lost_since=lost_since, reason=reason, declared=declared, remark=remark
         )
+        if self._settings.share.slot is not None:  # who assigns it knows only what is written
+            entry = entry.with_more(worker.refusal, worker.unserved_kinds)
+        if entry == before or connection.state is State.CONNECTING:
+            return
+        entry = msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=_written(connection.since))
         self._record.change(self._record.known.with_entry(worker.name, entry))
         if reason and reason != before.reason:
             usual = "BadAnnotation" if problems else "MirrorsTooLarge"

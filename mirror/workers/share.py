@@ -1,4 +1,4 @@
-"""Which workers one instance of mirroring has: all, or those of a slot (S1). Pure."""
+"""Which part of the work one instance of mirroring does: all, a slot's workers, or assigning workers (S1, S2). Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,50 @@ from mirror.sharding.slots import Slot, slot_of_worker
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of the workers; without a slot it is everything there is."""
+    """A share of the workers, and of the sources; by default it is everything there is."""
 
     slot: Slot | None = None
+    """Of whose workers; None: of all."""
+    slots: int = 1
+    """Where there is no ``slot``: how many others follow what is placed; 1: nobody does."""
+
+    @property
+    def assigns(self) -> bool:
+        """Whether it gives workers to sources that have none."""
+        return self.slot is None
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is connected to its workers, and writes what becomes of the sources that are placed on them."""
+        return self.slot is not None or self.slots == 1
 
     def has(self, worker: str) -> bool:
         """Whether a worker of this name is in it."""
         return self.slot is None or slot_of_worker(worker, self.slot.of) == self.slot
 
+    def keeps(self, placed: str | None) -> bool:
+        """Whether a source that is placed there has to be known."""
+        return self.assigns or (placed is not None and self.has(placed))
+
+    def is_left_to_others(self, placed: str | None, *, is_found: bool) -> bool:
+        """Whether another one writes such a source (S2); ``is_found``: its mirror is on a worker of ours."""
+        if placed is not None:
+            return not self.follows
+        return not self.assigns and not is_found
+
     @property
     def record(self) -> str:
         """The name of the ConfigMap in which its workers are written down."""
-        return names.WORKERS_CONFIGMAP if self.slot is None else f"{names.WORKERS_CONFIGMAP}{self.slot.suffix}"
+        return _record(self.slot)
+
+    @property
+    def others_records(self) -> frozenset[str]:
+        """The names of those in which others write down the workers that this one only assigns."""
+        return frozenset(_record(Slot(index, self.slots)) for index in range(self.slots) if not self.follows)
+
+
+def _record(slot: Slot | None) -> str:
+    return names.WORKERS_CONFIGMAP if slot is None else f"{names.WORKERS_CONFIGMAP}{slot.suffix}"
 
 
 EVERYTHING = Share()

@@ -186,6 +186,11 @@ class Worker:
         return self.connection.state is State.LOST or self.is_reachable
 
     @property
+    def unserved_kinds(self) -> frozenset[str]:
+        """The kinds that it does not serve."""
+        return self.watches.unserved_kinds
+
+    @property
     def informers(self) -> tuple[Informer, ...]:
         return tuple(self.watches)
 
