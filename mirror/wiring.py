@@ -52,6 +52,7 @@ from mirror.kube.client import Client
 from mirror.kube.resources import CONFIGMAPS, SECRETS, SERVICE_ACCOUNTS
 from mirror.model.keys import Key
 from mirror.model.losses import OnLoss
+from mirror.model.terms import NO_TERMS, Terms
 from mirror.placement.policy import DEFAULT, PlacementPolicy, Score, policy_of
 from mirror.runtime.environment import Environment
 from mirror.runtime.queue import WorkQueue
@@ -102,6 +103,7 @@ class MirroringSettings:
     """Namespaces are read for their policy."""
     share: Share = EVERYTHING
     """Which workers, and the sources that are placed on them (S1)."""
+    terms: Terms = NO_TERMS
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -343,6 +345,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
     return MirroringState(
         environment=environment,
         share=settings.share,
+        terms=settings.terms,
         managed_by=settings.managed_by,
         transform=settings.transform,
         sources=sources,

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
 COMPARE_WORKERS_SECONDS = 60.0
+UNRECORDED_SECONDS = 30.0
+"""So often at most all sources are listed for the sake of some that have lost their record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +235,18 @@ class Mirroring:
             scope.create_task(again, name="refusals")
             unclaimed = supervise("unclaimed", self._parts.unclaimed.run, log=self._log)
             scope.create_task(unclaimed, name="unclaimed")
+            if not self._state.share.assigns:
+                unrecorded = supervise("unrecorded", self._read_unrecorded, log=self._log)
+                scope.create_task(unrecorded, name="unrecorded")
             compare = supervise("compare workers", self._compare_workers, log=self._log)
             scope.create_task(compare, name="compare workers")
+
+    async def _read_unrecorded(self) -> None:
+        """Sources that were listed before their mirrors, and have no record, are listed again: they are ours."""
+        while True:
+            await self._parts.sweeper.wait_for_unrecorded()
+            self.informers.list_anew()
+            await asyncio.sleep(UNRECORDED_SECONDS)
 
     async def _compare_workers(self) -> None:
         """Whatever happens to a worker is reported; a report that was missed must not keep Jobs waiting for ever."""
@@ -252,6 +264,9 @@ class Mirroring:
         if isinstance(key, MirrorKey):
             return self._wait_for_rate(key, 1) or await self._parts.sweeper.work_on(key)
         while True:
+            if not self._state.share.follows and self.sources.worker_of(key):
+                self.assigner.finish(key)
+                return None  # whoever holds its worker's slot
             await self._parts.preparer.prepare(key)
             seen = self._parts.observer.look(key)
             if seen is None or self._is_left_to_others(seen):

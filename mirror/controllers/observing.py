@@ -98,6 +98,7 @@ class Observer:
         is_moving = is_moving or has_ended_by_lease(source, known, memory)
         known_here = mirror if not is_stale else None
         is_leaving = is_to_leave(source, sight, known_here, self._policy, on_loss)
+        assignment = self._assignment_of(key, source, memory, is_moving=is_leaving or (is_moving and not held))
         return Snapshot(
             key=key,
             source=source,
@@ -106,6 +107,7 @@ class Observer:
             policy=self._policy,
             memory=memory,
             worker=sight,
+            term=state.terms.of(assignment.assigned or assignment.available or ""),
             mirror=mirror,
             mirror_is_stale=is_stale,
             identity=identity,
@@ -116,7 +118,7 @@ class Observer:
             failure=_failure_of(source, worker, mirror, memory) if not is_stale else None,
             refused_now=_refused_now(source, memory),
             trust=self._trust_of(source, memory) if source.kind.records_by_annotation else None,
-            assignment=self._assignment_of(key, source, memory, is_moving=is_leaving or (is_moving and not held)),
+            assignment=assignment,
             moves_held=held,
             returned=self._returned_copy(source),
             namespace_on_loss=on_loss,

@@ -18,6 +18,7 @@ from mirror.controllers.sources import Sources
 from mirror.controllers.stopped_kinds import StoppedKinds
 from mirror.kinds.base import MirrorTransform
 from mirror.model.keys import Key
+from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
 from mirror.runtime.queue import WorkQueue
 from mirror.workers.share import Share
@@ -49,6 +50,7 @@ class MirroringState:
     environment: Environment
     share: Share
     """What of all there is, is this process's part."""
+    terms: Terms
     managed_by: str
     """What makes a source ours, unless its kind has another value."""
     transform: MirrorTransform

@@ -101,6 +101,12 @@ class Sweeper:
         self._halted: dict[str, int] = {}
         # Workers whose mirrors of another management cluster were reported; of workers that exist.
         self._shared: set[str] = set()
+        self._unrecorded = asyncio.Event()
+
+    async def wait_for_unrecorded(self) -> None:
+        """Until a mirror's source is found that is not known here, and has no record of a worker."""
+        await self._unrecorded.wait()
+        self._unrecorded.clear()
 
     async def work_on(self, key: MirrorKey) -> float | None:
         """Judge one mirror; what is uncertain is left to the sweep."""
@@ -279,6 +285,8 @@ class Sweeper:
             return False
         if found.metadata.uid != mirror.labels.get(names.SOURCE_UID):
             return True
+        if summary.placed is None:
+            self._unrecorded.set()
         is_over = summary.is_finished and kind.summary(mirror).is_finished
         return summary.placed not in (None, worker.name) and not is_over
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from mirror.controllers.move_turns import ManagementAbsence
@@ -13,10 +13,12 @@ from mirror.kinds.registry import resource_name
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
+from mirror.model import names
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers, WatchRefusals
 from mirror.telemetry.logs import Log
+from mirror.workers.worker import Worker
 
 # Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
 RELIST = Backoff(first=0.8, most=4.0, jitter=0.3)
@@ -31,13 +33,17 @@ def source_informers(
 ) -> Informers:
     """One watch for each kind, or for each kind and namespace.
 
-    Of a slot's workers, those that are placed on them alone; one that goes elsewhere is missing then (S1).
+    Of a slot's workers, those that are placed on them alone; one that goes elsewhere is missing then (S1). One without
+    a record whose mirror is here is ours, too: nobody else can know where it is.
     """
 
     def accepts(kind: Kind, found: Object) -> bool:
         if not routes.is_ours(kind, found):
             return False
-        return share.assigns or share.keeps(kind.summary(found).placed)
+        if share.assigns:
+            return True
+        placed = kind.summary(found).placed
+        return share.keeps(placed) or (placed is None and _has_mirror(state.workers, kind, found))
 
     share = state.share
     log, kinds = state.environment.log, state.sources.kinds
@@ -79,3 +85,12 @@ def source_informers(
 
 def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:
     log.warning("kind not served on the management cluster", kind=kind.name, error=error)
+
+
+def _has_mirror(workers: Mapping[str, Worker], kind: Kind, source: Object) -> bool:
+    metadata = source.metadata
+    for worker in workers.values():
+        mirror = worker.mirrors_of(kind).get(worker.namespace_of(metadata.namespace), metadata.name)
+        if mirror is not None and mirror.labels.get(names.SOURCE_UID) == metadata.uid:
+            return True
+    return False

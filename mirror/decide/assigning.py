@@ -11,6 +11,7 @@ from mirror.decide.fencing import marked
 from mirror.decide.loss_policies import policy_of
 from mirror.decide.plan import AwaitMove, EmitEvent, Plan, ReleaseSource, RequestAssignment, WriteSource
 from mirror.decide.snapshot import Snapshot
+from mirror.decide.terms import in_term
 from mirror.decide.writing import shown_obstruction, source_write
 from mirror.kinds import own_annotations
 from mirror.model import names
@@ -70,7 +71,7 @@ def _record_assignment(seen: Snapshot, worker: str) -> Plan:
     # What it waited for is taken away by the write that records a worker (D21); where that worker has refused it
     # before, only once it has a mirror: most likely it goes on waiting for the same.
     waiting = shown_obstruction(seen) if worker in seen.memory.refusal_texts else None
-    write, _ = source_write(seen, status=marked(seen, status), waiting=waiting, records=worker)
+    write, _ = source_write(seen, status=in_term(seen, marked(seen, status)), waiting=waiting, records=worker)
     return Plan(f"placed on {worker}", (*write, *_point_out_mistakes(seen)), remember={"first_create": True})
 
 

@@ -36,6 +36,7 @@ from mirror.decide.plan import (
 from mirror.decide.recreating import limit_text, start_over
 from mirror.decide.seeding import seed_held_mirror
 from mirror.decide.snapshot import Look, Snapshot
+from mirror.decide.terms import in_term, touch_record
 from mirror.decide.trusting import trust_record
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.model import names
@@ -144,7 +145,7 @@ def restore_erased_record(seen: Snapshot) -> Plan | None:
         if left.uid:
             status = stored.mirrored_status(status, left.uid, seen.now)
         status = stored.returned_status(status, found_on, stored.moves.undone(found_on), seen.now)
-    write, later = source_write(seen, status=status, records=found_on)
+    write, later = source_write(seen, status=in_term(seen, status) if status else None, records=found_on)
     return Plan(f"its mirror was found on {seen.assignment.found_on}", write, later)
 
 
@@ -250,6 +251,8 @@ def care_for_missing_mirror(seen: Snapshot) -> Plan | None:
             return _give_up_lost(seen)
     if source.is_suspended:
         return _show_suspended(seen, "suspended, not created yet")
+    if (touch := touch_record(seen)) is not None:
+        return touch
     if memory.in_the_way is not None:
         write, later = source_write(seen, waiting=memory.in_the_way)
         is_dependency = memory.in_the_way.reason in DEPENDENCIES

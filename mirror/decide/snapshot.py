@@ -51,9 +51,10 @@ class Refusal(msgspec.Struct, frozen=True):
 class Memory(msgspec.Struct, frozen=True, gc=False):
     """What this process knows of one source beyond the clusters' objects; losing it costs a look, never a wrong step.
 
-    ``first_create``: this process recorded the placement and no create can have happened yet, so a refusal is one of
-    the very first create (D1). ``look`` answers for ``looked_for`` only. ``create_unanswered``: the answer to a create
-    never came; if the mirror shows up, it was not reported yet.
+    ``first_create``: this process recorded the placement, or holds its worker's slot in the term in which that was
+    done, and no create can have happened yet, so a refusal is one of the very first create (D1, S6). ``look`` answers
+    for ``looked_for`` only. ``create_unanswered``: the answer to a create never came; if the mirror shows up, it was
+    not reported yet.
     """
 
     uid: str = ""
@@ -77,6 +78,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """Of a mirror that is gone, where that is asked."""
     recorded_on: str = ""
     """The worker that this process has recorded it on."""
+    seen_in_term: str = ""
+    """In which term of our slot it was first seen recorded, or touched (S6)."""
     refused_on: str = ""
     """The worker that refused the very first create, until that is written down."""
     in_the_way: Obstruction | None = None
@@ -135,6 +138,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 class MemoryChange(TypedDict, total=False):
     """Fields of a ``Memory`` to set; they mean what they mean there."""
 
+    seen_in_term: str
     first_create: bool
     create_unanswered: bool
     mirror_uid: str
@@ -288,6 +292,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     policy: Policy
     memory: Memory
     worker: WorkerSight | None = None
+    term: str = ""
+    """In which the slot of its worker is held, recorded or assigned; empty where there are no slots (S6)."""
     mirror: Object | None = None
     mirror_is_stale: bool = False
     """The object of that name is the mirror of an earlier namesake."""

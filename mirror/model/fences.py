@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from mirror.model import names
+from mirror.model import terms
 
 FENCED = "PlacedWithFence"
 """Its mirror has a lease, or gets it when it is made."""
@@ -15,19 +15,10 @@ VOIDED = "FenceVoided"
 
 def mark_of(status: Mapping[str, Any]) -> str:
     """Of a source's status: one of the above; empty: it has no lease."""
-    reason = next((one.get("reason") for one in _conditions(status) if _is_record(one)), None)
-    return reason if reason in (FENCED, VOIDED) else ""
+    mark = terms.mark_in(status)
+    return mark if mark in (FENCED, VOIDED) else ""
 
 
 def with_mark(status: Mapping[str, Any], mark: str) -> dict[str, Any]:
     """The same status, of a source that has a worker, with this mark; empty: with none."""
-    listed = [{**one, "reason": mark or "Placed"} if _is_record(one) else one for one in _conditions(status)]
-    return {**status, "conditions": listed}
-
-
-def _is_record(condition: Mapping[str, Any]) -> bool:
-    return condition.get("type") == names.PLACED and condition.get("status") == "True"
-
-
-def _conditions(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return status.get("conditions") or ()
+    return terms.with_mark(status, mark or "Placed")

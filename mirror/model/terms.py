@@ -1,0 +1,73 @@
+"""In which term of its worker's slot a source was recorded: the end of its record's reason (S6). Pure.
+
+Where there are no slots there is no term, and the reason is as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mirror.model import names
+
+_BEFORE = ":"
+"""As reasons of conditions may have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms that one instance of mirroring knows of; empty texts where there are none."""
+
+    of: Callable[[str], str] = lambda worker: ""
+    """In which term the slot of a worker is held, by whomever; of a slot's holder its own, whatever worker it is."""
+
+
+def term_of(status: Mapping[str, Any]) -> str:
+    """In which a source was recorded; empty: in none, or it is not recorded."""
+    return next((str(one.get("reason", "")).partition(_BEFORE)[2] for one in _records(status)), "")
+
+
+def with_term(status: Mapping[str, Any], term: str) -> dict[str, Any]:
+    """The same status, of a source that has a worker, with this term; empty: with none."""
+    return _with_reason(status, lambda mark, _: _reason(mark, term))
+
+
+def with_mark(status: Mapping[str, Any], mark: str) -> dict[str, Any]:
+    """The same status, of a source that has a worker, with another reason but the same term."""
+    return _with_reason(status, lambda _, term: _reason(mark, term))
+
+
+def _reason(mark: str, term: str) -> str:
+    return f"{mark}{_BEFORE}{term}" if term else mark
+
+
+def _with_reason(status: Mapping[str, Any], reason: Callable[[str, str], str]) -> dict[str, Any]:
+    def changed(one: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not is_record(one):
+            return one
+        mark, _, term = str(one.get("reason", "")).partition(_BEFORE)
+        return {**one, "reason": reason(mark, term)}
+
+    return {**status, "conditions": [changed(one) for one in _conditions(status)]}
+
+
+def is_record(condition: Mapping[str, Any]) -> bool:
+    """Whether this condition records a worker (D5)."""
+    return condition.get("type") == names.PLACED and condition.get("status") == "True"
+
+
+def mark_in(status: Mapping[str, Any]) -> str:
+    """What the reason says beside the term; empty: there is no record."""
+    return next((str(one.get("reason", "")).partition(_BEFORE)[0] for one in _records(status)), "")
+
+
+def _records(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return [one for one in _conditions(status) if is_record(one)]
+
+
+def _conditions(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return status.get("conditions") or ()
+
+
+NO_TERMS = Terms()
