@@ -112,10 +112,10 @@ class Leadership:
         """Why the Lease cannot be taken by anybody with our permissions; empty while another may simply hold it."""
 
     @property
-    def term(self) -> str:
+    def term(self) -> tuple[str, int]:
         """Which time of holding the lease this is: the same for nobody else, nor for us after losing it (S6)."""
         metadata, spec = self._body.get("metadata") or {}, self._body.get("spec") or {}
-        return f"{metadata.get('uid', '')}.{spec.get('leaseTransitions', 0)}"
+        return str(metadata.get("uid", "")), int(spec.get("leaseTransitions") or 0)
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, do the work while it is held, release it.
@@ -297,7 +297,8 @@ class Leadership:
     def _wanted(self, body: dict[str, Any]) -> dict[str, Any]:
         settings, now = self._settings, _micro_time(self._clock.now())
         spec = dict(body.get("spec") or {})
-        changes_hands = spec.get("holderIdentity") != settings.identity
+        # Who has lost it and takes it again begins anew, too.
+        changes_hands = not self.is_leader or spec.get("holderIdentity") != settings.identity
         transitions = int(spec.get("leaseTransitions") or 0) + (1 if body and changes_hands else 0)
         wanted = {
             "holderIdentity": settings.identity,

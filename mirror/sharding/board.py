@@ -15,7 +15,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.runtime.leadership import Sighting
 from mirror.sharding.claims import Board
-from mirror.sharding.slots import Slot, slot_of_lease
+from mirror.sharding.slots import Slot, slot_of_lease, term_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,9 @@ class Seen:
     """How many slots the settings of its holder have, if that says so."""
     is_ready: bool = False
     """Of a member: whether it could work."""
+    address: str = ""
+    """Of a member: where it is asked for what only it knows."""
+    term: str = ""
 
     def is_live(self, now: float) -> bool:
         """Whether somebody holds it."""
@@ -80,6 +83,11 @@ class LeaseBoard:
         """Who holds a slot; empty: nobody."""
         seen = self._seen.get(slot.lease)
         return seen.holder if seen is not None and seen.is_live(now) else ""
+
+    def term_of(self, slot: Slot, now: float) -> str:
+        """In which term a slot is held; empty: nobody holds it."""
+        seen = self._seen.get(slot.lease)
+        return seen.term if seen is not None and seen.is_live(now) else ""
 
     def sighting_of(self, lease: str) -> Sighting | None:
         """Since when a Lease is as it is; None: there is none."""
@@ -156,7 +164,7 @@ def _read(found: Object, now: float) -> Seen:
     except BadAnswer:
         spec = {}
     named, duration = spec.get("holderIdentity"), spec.get("leaseDurationSeconds")
-    holder = named if isinstance(named, str) else ""
+    holder, transitions = named if isinstance(named, str) else "", spec.get("leaseTransitions")
     return Seen(
         holder=holder,
         version=found.metadata.resource_version,
@@ -164,6 +172,8 @@ def _read(found: Object, now: float) -> Seen:
         at=now,
         slots=_slots_of(found.annotations.get(names.SLOTS, ""), holder),
         is_ready=found.annotations.get(names.READY) == "true",
+        address=found.annotations.get(names.ADDRESS, ""),
+        term=term_id(found.metadata.uid, transitions if isinstance(transitions, int) else 0),
     )
 
 

@@ -24,7 +24,7 @@ from mirror.runtime.supervise import supervise
 from mirror.sharding.board import LeaseBoard, slots_said
 from mirror.sharding.claims import decide
 from mirror.sharding.membership import MemberSettings, Membership
-from mirror.sharding.slots import Slot
+from mirror.sharding.slots import Slot, slot_of_worker, term_id
 
 LOOK_SECONDS = 5.0
 """However little happens: what is seen late is not waited for longer."""
@@ -116,6 +116,11 @@ class Coordinator:
         """The slots that it works on."""
         slots = self._settings.member.slots
         return tuple(Slot(index, slots) for index, held in sorted(self._held.items()) if held.leadership.is_leader)
+
+    def term_of(self, worker: str) -> str:
+        """In which term the slot of a worker is held, by whomever; empty: nobody holds it (S6)."""
+        slot = slot_of_worker(worker, self._settings.member.slots)
+        return self._board.term_of(slot, self._clock.boottime())
 
     async def run(self) -> None:
         """Take part until cancelled; then the others are told first, and all work has ended at the end."""
@@ -223,4 +228,4 @@ class Coordinator:
     def _work_with(
         self, slot: Slot | None, leadership: Leadership, permit: WritePermit
     ) -> Callable[[], Awaitable[None]]:
-        return lambda: self._work(Holding(slot, permit, lambda: leadership.term))
+        return lambda: self._work(Holding(slot, permit, lambda: term_id(*leadership.term)))

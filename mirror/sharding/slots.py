@@ -59,6 +59,11 @@ def fnv1a(text: str) -> int:
     return value
 
 
+def term_id(uid: str, transitions: int) -> str:
+    """The term of a Lease: the same for no other time of holding it, nor for another Lease of its name (S6)."""
+    return f"{fnv1a(f'{uid}/{transitions}'):016x}"
+
+
 def score(member: str, slot: Slot) -> int:
     """How much a slot belongs to a member (rendezvous): the highest of all members is its favourite."""
     # FNV-1a spreads its last bytes little: what differs comes first, and the rest mixes it.

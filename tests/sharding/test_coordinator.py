@@ -154,3 +154,4 @@ async def test_an_api_server_that_is_away_costs_the_work_and_not_the_replica() -
         await asyncio.sleep(60)
         assert len(work.of("one")) == 5
         assert not task.done()
+        assert set(work.terms.values()) == {1}, "although nobody else had the Leases meanwhile: this work knows nothing"
