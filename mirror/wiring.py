@@ -58,10 +58,10 @@ from mirror.runtime.environment import Environment
 from mirror.runtime.queue import WorkQueue
 from mirror.settings.mirror_rules import pairs_of
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
+from mirror.sharding.share import EVERYTHING, Share
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
 from mirror.workers.remote import RemoteRegistry
-from mirror.workers.share import EVERYTHING, Share
 from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:

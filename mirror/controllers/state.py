@@ -21,7 +21,7 @@ from mirror.model.keys import Key
 from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
 from mirror.runtime.queue import WorkQueue
-from mirror.workers.share import Share
+from mirror.sharding.share import Share
 from mirror.workers.worker import Worker
 
 

@@ -9,11 +9,11 @@ from typing import Protocol
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.settings.schema import ClusterProfiles, SecretSource
+from mirror.sharding.share import EVERYTHING, Share
 from mirror.telemetry.logs import Log
 from mirror.workers.declarations import Origin, Provider, Report
 from mirror.workers.profile_provider import ProfileProvider
 from mirror.workers.secret_provider import secrets_of_source
-from mirror.workers.share import EVERYTHING, Share
 from mirror.workers.worker import WorkerListener
 
 

@@ -13,8 +13,8 @@ from doubles.world import WAITING, RunningManager, World, manager_of
 
 from mirror.model import names
 from mirror.model.terms import Terms
+from mirror.sharding.share import Share
 from mirror.sharding.slots import Slot
-from mirror.workers.share import Share
 
 pytestmark = pytest.mark.looptime
 

@@ -11,8 +11,8 @@ from doubles.jobs import Body, job
 from doubles.world import RunningManager, World, manager_of
 
 from mirror.model import names
+from mirror.sharding.share import Share
 from mirror.sharding.slots import Slot, slot_of_worker
-from mirror.workers.share import Share
 
 pytestmark = pytest.mark.looptime
 

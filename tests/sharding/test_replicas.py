@@ -1,0 +1,274 @@
+"""Whole replicas in virtual time: Leases, slots, and instances of mirroring on real (in-memory) API servers (S1–S8)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+from doubles.clock import LoopClock
+from doubles.jobs import Body, job
+from doubles.managers import settings_of
+from doubles.transport import Fault, client_of
+from doubles.world import HOME, World
+
+from mirror.controllers.mirroring import Mirroring
+from mirror.model.terms import Terms
+from mirror.runtime.environment import Environment
+from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
+from mirror.sharding.membership import MemberSettings
+from mirror.sharding.replica import Instances
+from mirror.sharding.share import Share
+from mirror.telemetry.logs import get_log
+from mirror.telemetry.metrics import Metrics
+from mirror.wiring import build_mirroring
+
+pytestmark = pytest.mark.looptime
+
+SLOTS = 4
+WORKERS = ("east", "north", "south", "west", "up", "down")
+
+
+@dataclass
+class Instance:
+    """As ``app`` has it."""
+
+    mirroring: Mirroring
+
+    async def watch(self) -> None:
+        await self.mirroring.watch()
+
+    async def keep_workers(self) -> None:
+        await self.mirroring.registry.run()
+
+    async def lead(self) -> None:
+        await self.mirroring.lead()
+
+
+class Replica:
+    """One process, by its name; ``run`` it."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.environment = Environment(LoopClock(), get_log("mirror"), Metrics())
+        settings = ShardingSettings(MemberSettings(HOME, name, SLOTS))
+        client = client_of(world.management, peer=name)
+        self.coordinator = Coordinator(
+            client, settings, self._work, is_ready=lambda: True, environment=self.environment
+        )
+        self.instances = Instances(
+            self._build, slots=SLOTS, term_of=self.coordinator.term_of, environment=self.environment
+        )
+
+    async def _work(self, holding: Holding) -> None:
+        await self.instances.work(holding)
+
+    @asynccontextmanager
+    async def _build(self, share: Share, terms: Terms, holding: Holding) -> AsyncIterator[Instance]:
+        client = client_of(self.world.management, peer=self.name, permit=holding.permit)
+        connector = partial(self.world.connect, peer=self.name, permit=holding.permit)
+        settings = settings_of(self.world.origin, share=share, terms=terms)
+        yield Instance(build_mirroring(client, settings, connector=connector, environment=self.environment))
+        await client.close()
+
+    @property
+    def shares(self) -> list[str]:
+        return sorted("assigning" if share.slot is None else str(share.slot) for share, _ in self.instances)
+
+
+class Laws:
+    """What must hold at every write: at most one live mirror of a Job, and no Job begun twice."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def check(self) -> None:
+        live: Counter[str] = Counter()
+        for wire in self.world.workers.values():
+            for found in wire.server.all("jobs"):
+                live[found["metadata"]["labels"]["jobmirror.io/source-uid"]] += 1
+        assert not [uid for uid, count in live.items() if count > 1], live
+
+
+@asynccontextmanager
+async def running(*replicas: Replica) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
+    async with asyncio.TaskGroup() as scope:
+        tasks = {one.name: scope.create_task(one.coordinator.run(), name=one.name) for one in replicas}
+        try:
+            yield tasks
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+
+def world_of(workers: tuple[str, ...] = WORKERS) -> World:
+    world = World()
+    for name in workers:
+        world.add_worker(name)
+    return world
+
+
+async def finish(world: World, name: str) -> None:
+    """As the Job's controller on its worker."""
+    controller = world.controller(str(world.placed(name)))
+    controller.start(name)
+    await asyncio.sleep(0.2)
+    controller.complete(name)
+
+
+async def test_three_replicas_share_the_workers_and_run_each_job_once() -> None:
+    world = world_of()
+    replicas = [Replica(world, name) for name in ("one", "two", "three")]
+    async with running(*replicas):
+        await asyncio.sleep(150)
+        held = Counter(share for one in replicas for share in one.shares)
+        assert held == Counter({"assigning": 1} | {f"{index} of {SLOTS}": 1 for index in range(SLOTS)})
+        jobs = [f"train-{number}" for number in range(24)]
+        for name in jobs:
+            world.create(job(name))
+        await asyncio.sleep(5)
+        assert Counter(world.placed(name) for name in jobs) == Counter(dict.fromkeys(WORKERS, 4))
+        Laws(world).check()
+        for name in jobs:
+            await finish(world, name)
+        await asyncio.sleep(10)
+        assert all("Complete" in world.conditions(name) for name in jobs)
+
+
+async def test_a_replica_that_is_killed_costs_the_time_of_its_leases_and_nothing_else() -> None:
+    world = world_of()
+    replicas = [Replica(world, name) for name in ("one", "two", "three")]
+    async with running(*replicas):
+        await asyncio.sleep(150)
+        jobs = [f"train-{number}" for number in range(24)]
+        for name in jobs:
+            world.create(job(name))
+        await asyncio.sleep(5)
+        uids = {name: _uid(world, name) for name in jobs}
+        world.management.faults.cut_off("two")
+        for wire in world.workers.values():
+            wire.faults.cut_off("two")
+        for name in jobs:
+            await finish(world, name)
+        more = [f"more-{number}" for number in range(12)]
+        for name in more:
+            world.create(job(name))
+        await asyncio.sleep(90)
+        assert {name: _uid(world, name) for name in jobs} == uids
+        assert all("Complete" in world.conditions(name) for name in jobs)
+        assert all(world.mirrors(name) == [world.placed(name)] for name in more)
+        Laws(world).check()
+
+
+def _uid(world: World, name: str) -> str:
+    found: Body | None = world.mirror(str(world.placed(name)), name)
+    return str((found or {}).get("metadata", {}).get("uid"))
+
+
+async def test_a_rolling_restart_under_way_runs_each_job_once() -> None:
+    """Each is stopped and started anew while Jobs come all the time."""
+    world = world_of()
+    laws = Laws(world)
+    jobs: list[str] = []
+
+    async def users() -> None:
+        for number in range(120):
+            jobs.append(f"train-{number}")
+            world.create(job(jobs[-1]))
+            await asyncio.sleep(1)
+            laws.check()
+
+    async with running(Replica(world, "one-a"), Replica(world, "two-a")) as first:
+        await asyncio.sleep(60)
+        coming = asyncio.ensure_future(users())
+        await asyncio.sleep(20)
+        async with running(Replica(world, "one-b")):
+            first["one-a"].cancel()
+            await asyncio.sleep(40)
+            async with running(Replica(world, "two-b")):
+                first["two-a"].cancel()
+                await coming
+                await asyncio.sleep(60)
+                assert all(world.mirrors(name) == [world.placed(name)] for name in jobs)
+                laws.check()
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_becomes_of_replicas_each_job_runs_once(seed: int) -> None:
+    """Kills, partitions on either side, lost answers, Leases deleted by hand: at most one mirror at every look (D2)."""
+    chance, world = random.Random(seed), world_of()
+    laws, jobs = Laws(world), list[str]()
+    count, running_now = 0, dict[str, asyncio.Task[None]]()
+
+    def begin(scope: asyncio.TaskGroup) -> None:
+        nonlocal count
+        count += 1
+        name = f"replica-{count}"
+        running_now[name] = scope.create_task(Replica(world, name).coordinator.run(), name=name)
+
+    async def end(name: str, *, kills: bool) -> None:
+        task = running_now.pop(name)
+        if kills:
+            cut(name, everywhere=True)
+        task.cancel()
+        await asyncio.wait((task,))
+
+    def cut(name: str, *, everywhere: bool) -> None:
+        wires = [world.management, *world.workers.values()]
+        for wire in wires if everywhere else [chance.choice(wires)]:
+            wire.faults.cut_off(name)
+
+    def heal() -> None:
+        for wire in (world.management, *world.workers.values()):
+            for name in running_now:
+                wire.faults.heal(name)
+
+    async with asyncio.TaskGroup() as scope:
+        for _ in range(3):
+            begin(scope)
+        await asyncio.sleep(100)
+        for number in range(60):
+            jobs.append(f"train-{number}")
+            world.create(job(jobs[-1]))
+            match chance.randrange(10):
+                case 0:
+                    cut(chance.choice(list(running_now)), everywhere=False)
+                case 1:
+                    cut(chance.choice(list(running_now)), everywhere=True)
+                case 2:
+                    heal()
+                case 3 if len(running_now) > 1:
+                    await end(chance.choice(list(running_now)), kills=True)
+                case 4 if len(running_now) > 1:
+                    await end(chance.choice(list(running_now)), kills=False)
+                case 5 | 6 if len(running_now) < 4:
+                    begin(scope)
+                case 7:
+                    leases = [one["metadata"]["name"] for one in world.management.server.all("leases")]
+                    world.management.server.remove("leases", chance.choice(leases), HOME)
+                case 8:
+                    wire = chance.choice([world.management, *world.workers.values()])
+                    verb, plural = chance.choice((("patch", "jobs/status"), ("create", "jobs"), ("update", "leases")))
+                    wire.arrange(verb, plural, chance.choice((Fault.LOSE_ANSWER, Fault.HANG)), times=3)
+            if (ended := chance.choice(jobs)) and world.mirrors(ended) == [world.placed(ended)]:
+                await finish(world, ended)
+            await asyncio.sleep(chance.choice((0.05, 1.0, 5.0, 20.0)))
+            laws.check()
+        heal()
+        begin(scope)
+        await asyncio.sleep(300)
+        laws.check()
+        assert [name for name in jobs if world.mirrors(name) != [world.placed(name)]] == []
+        for name in jobs:
+            if "Complete" not in world.conditions(name):
+                await finish(world, name)
+        await asyncio.sleep(30)
+        assert [name for name in jobs if "Complete" not in world.conditions(name)] == []
+        for name in list(running_now):
+            await end(name, kills=False)
