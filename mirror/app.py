@@ -8,24 +8,16 @@ import os
 import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import tenacity
-
+from mirror.connecting import Connections
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring
-from mirror.kinds.registry import Kinds
-from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.connect import connect_management, connect_worker
-from mirror.kube.discovery import Sender, is_served
-from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, refusal_of
 from mirror.kube.fields import knows_rule_names
-from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.permits import WritePermit
-from mirror.kube.resources import EVENTS, NAMESPACES, Resource
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
@@ -34,21 +26,19 @@ from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
 from mirror.serving.health import serve
 from mirror.settings.schema import Settings
+from mirror.sharded import Sharded
+from mirror.sharding.share import Share
+from mirror.starting import check_kinds, check_namespace, management_uid
 from mirror.telemetry.logs import Log, get_log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring, mirroring_settings
-from mirror.workers.probes import Unsupported, check_version
 from mirror.workers.registry import Registry
 from mirror.workers.renewing import Renewer
 
 if TYPE_CHECKING:
     from mirror.controllers.tracing import Traces  # only where traces are wanted
     from mirror.jobcontroller.process import JobControllerComponent  # 38 files, only where it is enabled
-
-OLDEST_MANAGEMENT_MINOR = 32
-MULTIKUEUE_VERSIONS = ("v1beta2", "v1beta1")
-START_SECONDS = 60.0
 
 
 async def run(
@@ -68,14 +58,10 @@ async def run(
     log = get_log("mirror")
     tune_garbage_collection()
     clock = SystemClock()
-    # Without a Lease nothing is held back.
-    permit = WritePermit(clock.boottime) if settings.leader_election.enabled else None
-    try:
-        management = await connect_management(
-            settings.kubeconfig, limits=settings.management, observer=metrics, permit=permit
-        )
-    except KubeconfigRefused as error:
-        raise CannotStart(f"kubeconfig: {error}") from error
+    # Without a Lease nothing is held back; of several, each share has a permit of its own.
+    is_held_back = settings.leader_election.enabled and settings.sharding.slots == 1
+    permit = WritePermit(clock.boottime) if is_held_back else None
+    management = await Connections(settings, metrics).management(permit)
     try:
         async with _tracing(settings) as traces, _job_controller(settings, metrics=metrics) as jobs:
             environment = Environment(clock, log, metrics)
@@ -102,6 +88,8 @@ class Manager:
     registry: Registry
     mirroring: Mirroring
     leadership: Leadership | None
+    """None: this process works in any case, or with others (``sharded``)."""
+    sharded: Sharded | None
     jobs: JobControllerComponent | None
     """Our Job controller, where the settings want it."""
     metrics: Metrics
@@ -148,7 +136,9 @@ class Manager:
             self.log.error("the job controller has ended", because=jobs.ended_because)
 
     async def _lead(self) -> None:
-        if self.leadership is None:
+        if self.sharded is not None:
+            await self.sharded.run()
+        elif self.leadership is None:
             await self._work()
         else:
             await self.leadership.run(self._work)
@@ -186,6 +176,8 @@ class Manager:
             return self.has_settled, f"{up}/{len(self.registry.workers)} workers ready{not_listed}"
 
         def leader() -> tuple[bool, str]:
+            if self.sharded is not None:
+                return True, self.sharded.describe()
             if self.leadership is not None and not self.is_working and self.leadership.obstacle:
                 return False, self.leadership.obstacle
             return True, "leading" if self.is_working else "standby"
@@ -269,20 +261,21 @@ async def _build(
     traces: Traces | None = None,
 ) -> Manager:
     clock, log, metrics = environment.clock, environment.log, environment.metrics
-    uid = await _management_uid(management, log)
-    await _check_namespace(management, settings.namespace)
+    uid = await management_uid(management, log)
+    await check_namespace(management, settings.namespace)
     knows_names = await knows_rule_names(management, log=log)
 
+    connections = Connections(settings, metrics)
+
     async def connect(name: str, kubeconfig: bytes) -> Client:
-        allow = settings.workers.allow
-        checked = check_kubeconfig(kubeconfig, allow)
-        return await connect_worker(
-            name, checked, allow=allow, limits=settings.workers, observer=metrics, permit=permit
-        )
+        return await connections.worker(name, kubeconfig, permit)
 
     wanted = mirroring_settings(settings, management_uid=uid, server_knows_rule_names=knows_names)
-    await _check_kinds(management, wanted.kinds)
-    mirroring = build_mirroring(management, wanted, connector=connect, environment=environment, traces=traces)
+    await check_kinds(management, wanted.kinds)
+    slots = settings.sharding.slots
+    mirroring = build_mirroring(
+        management, replace(wanted, share=Share(slots=slots)), connector=connect, environment=environment, traces=traces
+    )
     registry, origin = mirroring.registry, wanted.transform.origin
     election = settings.leader_election
     lease = LeaseSettings(
@@ -293,8 +286,19 @@ async def _build(
         renew_deadline_seconds=election.renew_deadline_seconds,
         retry_period_seconds=election.retry_period_seconds,
     )
-    leadership = Leadership(management, lease, clock=clock, log=log, permit=permit) if election.enabled else None
-    manager = Manager(settings, origin, registry, mirroring, leadership, jobs, metrics, log)
+    leadership = sharded = None
+    if slots > 1:
+        sharded = Sharded(
+            management,
+            wanted,
+            lease,
+            connect=connections,
+            environment=environment,
+            is_ready=lambda: mirroring.informers.is_synced,
+        )
+    elif election.enabled:
+        leadership = Leadership(management, lease, clock=clock, log=log, permit=permit)
+    manager = Manager(settings, origin, registry, mirroring, leadership, sharded, jobs, metrics, log)
     renewer = Renewer(
         management,
         registry,
@@ -311,81 +315,6 @@ async def _build(
         manager.kept.append(("check kinds", schemas.run))
     metrics.before_scrape(Gauges(mirroring, registry, cluster=management.name, metrics=metrics, clock=clock).refresh)
     return manager
-
-
-async def _management_uid(management: Client, log: Log) -> str:
-    """Who the management cluster is; waits for one that is only just starting.
-
-    Raises:
-        CannotStart: it cannot be reached, refuses us, or is too old.
-    """
-    retrying = tenacity.AsyncRetrying(
-        retry=tenacity.retry_if_exception(lambda e: isinstance(e, KubeError) and not isinstance(e, Unauthorized)),
-        wait=tenacity.wait_exponential(multiplier=0.2, max=5.0) + tenacity.wait_random(0.0, 0.5),
-        stop=tenacity.stop_after_delay(START_SECONDS),
-        before_sleep=lambda state: log.warning(
-            "management cluster not ready", error=state.outcome.exception() if state.outcome else None
-        ),
-        reraise=True,
-    )
-    try:
-        async for attempt in retrying:
-            with attempt:
-                await check_version(management, OLDEST_MANAGEMENT_MINOR)
-                return (await management.send_object(requests.get(NAMESPACES, "kube-system"))).metadata.uid
-    except Unsupported as error:
-        raise CannotStart(f"management cluster: {error}") from error
-    except (Unauthorized, Forbidden) as error:
-        lacks = "missing permission to read namespace kube-system"
-        what = lacks if isinstance(error, Forbidden) else "it rejects our credentials"
-        raise CannotStart(f"management cluster at {management.server}: {what}: {refusal_of(error)}") from error
-    except KubeError as error:
-        raise CannotStart(f"management cluster at {management.server}: {error}") from error
-    raise AssertionError("the loop above returns or raises")
-
-
-async def _check_namespace(management: Client, namespace: str) -> None:
-    """Whether our own namespace exists, by an event that is not stored: we may create those, but not get namespaces.
-
-    Where even that is not allowed, the Lease will show it (``Leadership.obstacle``).
-
-    Raises:
-        CannotStart: it does not exist.
-    """
-    try:
-        await management.send(_probing_event(namespace))
-    except NotFound as error:
-        raise CannotStart(
-            f"namespace {namespace} not found on the management cluster (setting namespace): "
-            f"create it (kubectl create namespace {namespace}), or correct the setting"
-        ) from error
-    except KubeError:
-        return
-
-
-async def _check_kinds(management: Sender, kinds: Kinds) -> None:
-    """Whether nobody else takes what is ours: some kinds admit only the value that MultiKueue looks for (D25).
-
-    Raises:
-        CannotStart: a Kueue with MultiKueue is on the management cluster.
-    """
-    shared = [kind.name for kind in kinds if kind.managed_by_value == names.MULTIKUEUE_MANAGED_BY]
-    for version in MULTIKUEUE_VERSIONS if shared else ():
-        clusters = Resource("kueue.x-k8s.io", version, "multikueueclusters", "MultiKueueCluster", namespaced=False)
-        with suppress(KubeError):  # who does not say is asked by nobody else either
-            if await is_served(management, clusters):
-                raise CannotStart(
-                    f"kinds: {', '.join(shared)} would be taken by the MultiKueue of this cluster, too, which looks for"
-                    f" {names.MULTIKUEUE_MANAGED_BY}: leave them out, or set their managedBy.value"
-                )
-
-
-def _probing_event(namespace: str) -> requests.Request:
-    metadata = {"name": "jobmirror-start", "namespace": namespace}
-    about = {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "namespace": namespace}
-    body = {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, "metadata": metadata, "involvedObject": about}
-    request = requests.create(EVENTS, body, namespace=namespace)
-    return replace(request, query=(*request.query, ("dryRun", "All"))).by_any_replica()
 
 
 def _first(failure: BaseException) -> BaseException:

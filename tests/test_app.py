@@ -15,7 +15,7 @@ from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
 
-from mirror.app import Manager, _build, _check_kinds, _management_uid, _tracing
+from mirror.app import Manager, _build, _tracing
 from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
@@ -30,6 +30,7 @@ from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.kinds import KindEntry, ManagedByField
 from mirror.settings.load import parse
 from mirror.settings.schema import LeaderElection, Settings, Tracing
+from mirror.starting import check_kinds, management_uid
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.wiring import mirroring_settings
@@ -188,7 +189,7 @@ async def test_a_management_cluster_that_is_only_just_starting_is_waited_for(
     """A node reboots everything at once; the log says what is waited for."""
     wire = wire_to("management")
     wire.arrange("get", "namespaces", fault, times=3)
-    assert await _management_uid(client_of(wire), get_log("mirror")) == wire.server.uid
+    assert await management_uid(client_of(wire), get_log("mirror")) == wire.server.uid
     assert {line["event"] for line in log_lines} == {"management cluster not ready"}
     assert all(line["error"] for line in log_lines)
 
@@ -206,7 +207,7 @@ async def test_what_keeps_it_from_starting_is_said_in_one_line(minor: int, refus
     if refusal is not None:
         wire.arrange("get", "namespaces", refusal, times=9)
     with pytest.raises(CannotStart, match=says) as ended:
-        await _management_uid(client_of(wire), get_log("mirror"))
+        await management_uid(client_of(wire), get_log("mirror"))
     assert "\n" not in str(ended.value)
     assert asyncio.get_running_loop().time() < 1
 
@@ -346,11 +347,11 @@ async def test_a_kind_that_a_multikueue_here_would_take_keeps_it_from_starting(v
     shared, own = KindEntry(kind="TrainJob"), KindEntry(kind="JobSet")
     beside = Discovery(**{version: "multikueueclusters"})
     with pytest.raises(CannotStart, match=r"^kinds: TrainJob would be taken by the MultiKueue of this cluster"):
-        await _check_kinds(beside, kinds_of([own, shared]))
-    await _check_kinds(beside, kinds_of([own]))
-    await _check_kinds(Discovery(**{version: "clusterqueues"}), kinds_of([shared]))
+        await check_kinds(beside, kinds_of([own, shared]))
+    await check_kinds(beside, kinds_of([own]))
+    await check_kinds(Discovery(**{version: "clusterqueues"}), kinds_of([shared]))
     changed = KindEntry(kind="TrainJob", managed_by=ManagedByField(value="example.com/mirror"))
-    await _check_kinds(beside, kinds_of([changed]))
+    await check_kinds(beside, kinds_of([changed]))
 
 
 async def test_traces_without_their_extra_keep_it_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:

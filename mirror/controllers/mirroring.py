@@ -215,27 +215,28 @@ class Mirroring:
             scope.create_task(sweep, name="sweep")
             work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
             scope.create_task(work, name="work")
-            if (classes := self._parts.priority_classes) is not None:
+            share = self._state.share
+            if (classes := self._parts.priority_classes) is not None and share.assigns:
                 read = supervise("PriorityClasses", classes.run, log=self._log)
                 scope.create_task(read, name="PriorityClasses")
-            for one in self._parts.worker_rounds:
+            for one in self._parts.worker_rounds if share.follows else ():
                 scope.create_task(supervise(one.what, one.run, log=self._log), name=one.what)
             if (vanishing := self._parts.vanishing) is not None:
                 confirm = partial(vanishing.run, self._parts.routes.on_source_certainly_gone)
                 scope.create_task(supervise("deletions", confirm, log=self._log), name="deletions")
-            if (rounds := self._parts.dependency_rounds) is not None:
+            if (rounds := self._parts.dependency_rounds) is not None and share.follows:
                 keep = supervise("copies", rounds.run, log=self._log, on_restart=self._metrics.on_task_restart)
                 scope.create_task(keep, name="copies")
             if (policies := self._parts.namespace_policies) is not None:
                 scope.create_task(supervise("Namespaces", policies.run, log=self._log), name="Namespaces")
-            if self._state.share.follows:
+            if share.follows:
                 clocks = supervise("leases", self._parts.leases.run, log=self._log)
                 scope.create_task(clocks, name="leases")
             again = supervise("refusals", self._state.refusals.run, log=self._log)
             scope.create_task(again, name="refusals")
             unclaimed = supervise("unclaimed", self._parts.unclaimed.run, log=self._log)
             scope.create_task(unclaimed, name="unclaimed")
-            if not self._state.share.assigns:
+            if not share.assigns:
                 unrecorded = supervise("unrecorded", self._read_unrecorded, log=self._log)
                 scope.create_task(unrecorded, name="unrecorded")
             compare = supervise("compare workers", self._compare_workers, log=self._log)

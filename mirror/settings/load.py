@@ -156,6 +156,7 @@ def _check_together(settings: Settings) -> list[Problem]:
         *_check_cluster_profiles(settings.workers.cluster_profiles),
         *_check_scores(settings.placement.scores),
         *_check_losses(settings.workers),
+        *_check_sharding(settings),
     ]
 
 
@@ -171,6 +172,26 @@ def _check_lease(lease: LeaderElection) -> list[Problem]:
         retry = format_duration(lease.retry_period_seconds)
         found.append(Problem("leaderElection.renewDeadline", f"must be longer than retryPeriod ({retry})"))
     return found
+
+
+_READ_ON_WORKERS = ("quota", "clusterQueue", "allocatable")
+"""Scores for which workers are read."""
+
+
+def _check_sharding(settings: Settings) -> list[Problem]:
+    """What needs more than one manager to know of a Job or a worker is not there with several slots."""
+    if settings.sharding.slots == 1:
+        return []
+    workers, placement = settings.workers, settings.placement
+    problems = [] if settings.leader_election.enabled else [("leaderElection.enabled", "must be true")]
+    refused = {
+        "access.enabled": settings.access.enabled,
+        "page.enabled": settings.page.enabled,
+        "workers.onLoss": workers.on_loss != OnLoss.WAIT,
+        "placement.scores": any(one.weight for one in placement.scores if one.name in _READ_ON_WORKERS),
+    }
+    problems += [(name, "cannot be used yet") for name, is_wanted in refused.items() if is_wanted]
+    return [Problem(name, f"{what} where sharding.slots is {settings.sharding.slots}") for name, what in problems]
 
 
 def _check_https(https: Https) -> list[Problem]:

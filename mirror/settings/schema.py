@@ -161,6 +161,13 @@ class LeaderElection(Section, frozen=True):
     retry_period_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="retryPeriod", default=2.0)
 
 
+class Sharding(Section, frozen=True):
+    """Several managers that work at once, each on the workers of some slots (S2)."""
+
+    slots: Annotated[int, rules.SLOTS] = 1
+    """1: one manager works, the others stand by."""
+
+
 class Https(Section, frozen=True):
     """The one TLS address that the webhook and ``access`` share; opened when one of them is enabled."""
 
@@ -263,6 +270,7 @@ class Settings(Section, frozen=True):
     dependencies: Dependencies = Dependencies()
     sweep: Sweep = Sweep()
     leader_election: LeaderElection = LeaderElection()
+    sharding: Sharding = Sharding()
     listen: Annotated[str, rules.LISTEN] = "127.0.0.1:8080"
     https: Https = Https()
     webhook: Webhook = Webhook()
@@ -271,6 +279,11 @@ class Settings(Section, frozen=True):
     log: Logging = Logging()
     tracing: Tracing = Tracing()
     job_controller: JobController = JobController()
+
+    @property
+    def losses_allowed(self) -> tuple[str, ...]:
+        """Policies for lost workers that Jobs may ask for; with several slots nothing is moved (S2)."""
+        return self.workers.on_loss_allowed if self.sharding.slots == 1 else ("Wait",)
 
     @property
     def listen_address(self) -> tuple[str, int]:

@@ -7,7 +7,7 @@ ends with it, so that it knows nothing of before, and everything of it looks at 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Protocol
 
@@ -21,9 +21,10 @@ from mirror.sharding.share import Share
 class Instance(Protocol):
     """One instance of mirroring, not running yet."""
 
-    async def watch(self) -> None: ...
-
-    async def keep_workers(self) -> None: ...
+    @property
+    def background(self) -> Sequence[tuple[str, Callable[[], Awaitable[None]]]]:
+        """What runs beside it as long as it leads, by name."""
+        ...
 
     async def lead(self) -> None: ...
 
@@ -54,7 +55,7 @@ class Instances:
         async with self._build(share, terms, holding) as instance, asyncio.TaskGroup() as around:
             watches = [
                 around.create_task(supervise(name, work, log=self._log), name=name)
-                for name, work in (("watch sources", instance.watch), ("keep workers", instance.keep_workers))
+                for name, work in instance.background
             ]
             try:
                 with self._noted(share, instance):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -40,11 +40,9 @@ class Instance:
 
     mirroring: Mirroring
 
-    async def watch(self) -> None:
-        await self.mirroring.watch()
-
-    async def keep_workers(self) -> None:
-        await self.mirroring.registry.run()
+    @property
+    def background(self) -> tuple[tuple[str, Callable[[], Awaitable[None]]], ...]:
+        return ("watch sources", self.mirroring.watch), ("keep workers", self.mirroring.registry.run)
 
     async def lead(self) -> None:
         await self.mirroring.lead()

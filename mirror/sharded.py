@@ -1,0 +1,121 @@
+"""One of several active managers (S1–S8, decision 0025): what ``app`` runs where ``sharding.slots`` is over 1.
+
+Each share that this replica holds has an instance of mirroring with clients of its own, which look at the permit of its
+Lease. Beside them ``app`` keeps one that never leads, for the webhook and for metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from mirror.connecting import Connections
+from mirror.controllers.mirroring import Mirroring
+from mirror.kube.client import Client
+from mirror.model.terms import Terms
+from mirror.runtime.environment import Environment
+from mirror.runtime.leadership import LeaseSettings
+from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
+from mirror.sharding.membership import MemberSettings
+from mirror.sharding.replica import Instances
+from mirror.sharding.share import Share
+from mirror.wiring import MirroringSettings, build_mirroring
+from mirror.workers.renewing import Renewer
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """``sharding.replica.Instance``."""
+
+    mirroring: Mirroring
+    renewer: Renewer
+
+    @property
+    def background(self) -> tuple[tuple[str, Callable[[], Awaitable[None]]], ...]:
+        return (
+            ("watch sources", self.mirroring.watch),
+            ("keep workers", self.mirroring.registry.run),
+            ("renew tokens", self.renewer.run),
+        )
+
+    async def lead(self) -> None:
+        await self.mirroring.lead()
+
+
+class Sharded:
+    """This replica; ``run`` it."""
+
+    def __init__(
+        self,
+        client: Client,
+        wanted: MirroringSettings,
+        lease: LeaseSettings,
+        *,
+        connect: Connections,
+        environment: Environment,
+        is_ready: Callable[[], bool],
+    ) -> None:
+        """``client``: writes Leases alone, without a permit; ``lease``: whose, and how long each lasts."""
+        settings = self._settings = connect.settings
+        self._wanted = wanted
+        self._connect = connect
+        self._environment = environment
+        slots = settings.sharding.slots
+        member = MemberSettings(
+            lease.namespace,
+            lease.identity,
+            slots,
+            duration_seconds=lease.duration_seconds,
+            renew_seconds=lease.retry_period_seconds,
+        )
+        times = lease.duration_seconds, lease.renew_deadline_seconds, lease.retry_period_seconds
+        self.coordinator = Coordinator(
+            client, ShardingSettings(member, *times), self._work, is_ready=is_ready, environment=environment
+        )
+        self.instances = Instances(self._build, slots=slots, term_of=self.coordinator.term_of, environment=environment)
+
+    async def run(self) -> None:
+        """Take part until cancelled; all work has ended then."""
+        await self.coordinator.run()
+
+    @property
+    def assigns(self) -> bool:
+        """Whether this is the replica that assigns workers."""
+        return any(share.slot is None for share, _ in self.instances)
+
+    def describe(self) -> str:
+        """What it works on, for ``/readyz``; or why it does not."""
+        held = [str(share.slot.index) for share, _ in self.instances if share.slot is not None]
+        text = f"slots {', '.join(held) or 'none'} of {self._settings.sharding.slots}"
+        return f"{text}; assigns workers" if self.assigns else f"{text}{_because(self.coordinator.obstacle)}"
+
+    async def _work(self, holding: Holding) -> None:
+        await self.instances.work(holding)
+
+    @asynccontextmanager
+    async def _build(self, share: Share, terms: Terms, holding: Holding) -> AsyncIterator[_Instance]:
+        permit, settings, environment = holding.permit, self._settings, self._environment
+        client = await self._connect.management(permit)
+
+        async def connect(name: str, kubeconfig: bytes) -> Client:
+            return await self._connect.worker(name, kubeconfig, permit)
+
+        try:
+            wanted = replace(self._wanted, share=share, terms=terms)
+            mirroring = build_mirroring(client, wanted, connector=connect, environment=environment)
+            renewer = Renewer(
+                client,
+                mirroring.registry,
+                is_enabled=settings.workers.renew_tokens and share.follows,
+                is_leading=lambda: permit.seconds_left() > 0,
+                warn=mirroring.warn_about_secret,
+                environment=environment,
+            )
+            yield _Instance(mirroring, renewer)
+        finally:
+            await client.close()
+
+
+def _because(obstacle: str) -> str:
+    return f"; waits: {obstacle}" if obstacle else ""
