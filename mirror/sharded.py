@@ -88,7 +88,7 @@ class Sharded:
         """What it works on, for ``/readyz``; or why it does not."""
         held = [str(share.slot.index) for share, _ in self.instances if share.slot is not None]
         text = f"slots {', '.join(held) or 'none'} of {self._settings.sharding.slots}"
-        return f"{text}; assigns workers" if self.assigns else f"{text}{_because(self.coordinator.obstacle)}"
+        return f"leading; {text}" if self.assigns else f"{text}{_because(self.coordinator.obstacle)}"
 
     async def _work(self, holding: Holding) -> None:
         await self.instances.work(holding)

@@ -1,0 +1,55 @@
+"""Several active managers on real control planes: each works on its slots, and none runs a Job twice (S1–S7)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from e2e.controlplane.client import Json
+from e2e.controlplane.plane import ControlPlane
+from e2e.jobs import Scene, job
+from e2e.manager import ManagerProcess
+from e2e.recorder import Recorder
+from e2e.waves import assert_ran_once, until_over
+
+LEASE_SECONDS = 10
+ELECTION = {"leaseDuration": f"{LEASE_SECONDS}s", "renewDeadline": "8s", "retryPeriod": "1s"}
+SLOTS = 4
+
+
+@asynccontextmanager
+async def replicas(
+    management: ControlPlane, workers: dict[str, ControlPlane], count: int = 3
+) -> AsyncIterator[list[ManagerProcess]]:
+    """So many managers of one installation, each as a user of its own."""
+    async with AsyncExitStack() as stack:
+        started: list[ManagerProcess] = []
+        for number in range(count):
+            user = management.kubeconfig_for(f"replica-{number}", groups=["system:masters"])
+            settings: Json = {"kubeconfig": str(user), "leaderElection": ELECTION, "sharding": {"slots": SLOTS}}
+            identity, registered = (started[0].identity, None) if started else (None, workers)
+            process = ManagerProcess.start(management, registered, identity=identity, settings=settings)
+            started.append(await stack.enter_async_context(process))
+        yield started
+
+
+async def test_a_wave_is_run_once_although_managers_are_killed(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """kill -9 of one after the other, each started again: what it held is taken over, and every Job runs once."""
+    workers = {"east": east, "west": west}
+    names = [f"wave-{number}" for number in range(40)]
+    async with (
+        replicas(management, workers) as managers,
+        Recorder.watching(workers.values(), scene.namespace) as seen,
+    ):
+        for number, manager in enumerate(managers):
+            await scene.create(*(job(name, manager.managed_by, run_for="2s") for name in names[number * 10 :][:10]))
+            await manager.kill()
+            began = time.monotonic()
+            manager.launch()
+            await manager.wait_until_ready(is_leading=False)
+            print(f"killed and started again: {time.monotonic() - began:.1f} s")
+        await scene.create(*(job(name, managers[0].managed_by) for name in names[30:]))
+        await assert_ran_once(scene, await until_over(scene, names), seen)
