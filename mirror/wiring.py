@@ -62,6 +62,7 @@ from mirror.sharding.share import EVERYTHING, Share
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
 from mirror.workers.remote import RemoteRegistry
+from mirror.workers.slot_registry import SlotRegistry
 from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def build_mirroring(
     routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed, doubt=doubt)
     absence = ManagementAbsence(environment.clock)
     informers = source_informers(management, state, routes, absence, settings.namespaces)
-    registry = (Registry if settings.share.follows else RemoteRegistry)(
+    registry = _registry_of(settings.share)(
         management,
         RegistrySettings(
             settings.namespace,
@@ -296,6 +297,12 @@ def build_mirroring(
             namespace_policies=namespaces,
         )
     )
+
+
+def _registry_of(share: Share) -> type[Registry]:
+    if share.slot is not None:
+        return SlotRegistry
+    return Registry if share.follows else RemoteRegistry
 
 
 def _says_nothing(namespace: str) -> None:

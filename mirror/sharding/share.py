@@ -47,6 +47,14 @@ class Share:
         return _record(self.slot)
 
     @property
+    def beside(self) -> frozenset[str]:
+        """The names of the records of the other slots."""
+        if self.slot is None:
+            return frozenset()
+        slots = (Slot(index, self.slot.of) for index in range(self.slot.of))
+        return frozenset(_record(slot) for slot in slots if slot != self.slot)
+
+    @property
     def others_records(self) -> frozenset[str]:
         """The names of those in which others write down the workers that this one only assigns."""
         return frozenset(_record(Slot(index, self.slots)) for index in range(self.slots) if not self.follows)

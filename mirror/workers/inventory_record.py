@@ -59,6 +59,10 @@ class InventoryRecord:
         """Whether what is known of a worker is what is written."""
         return self.known.entries.get(worker) == self._written.entries.get(worker)
 
+    def has_uid(self, worker: str, uid: str) -> bool:
+        """Whether it is written that this worker is this cluster."""
+        return bool(uid) and self._written.entry(worker).uid == uid
+
     def has_written(self, worker: str, uid: str, prefix: str) -> bool:
         """Whether it is written who a worker is and where its mirrors live."""
         entry = self._written.entry(worker)

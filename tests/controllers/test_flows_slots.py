@@ -127,3 +127,39 @@ async def test_a_source_that_is_placed_in_another_slot_loses_its_mirror_here() -
         record(world, "train", "north")
         await asyncio.sleep(300)
         assert world.mirrors("train") == ["north"]
+
+
+async def test_a_cluster_is_a_worker_of_one_slot_alone() -> None:
+    """D19: else each would delete what the other has made there, as its source is placed elsewhere."""
+    world = World()
+    world.add_cluster("east")
+    world.register("east")
+    async with slot_of(world, EAST) as east:
+        world.create(job("train"))
+        await asyncio.sleep(2)
+        record(world, "train", "east")
+        await asyncio.sleep(5)
+        world.register("north", leads_to="east")
+        async with slot_of(world, NORTH) as north:
+            await asyncio.sleep(120)
+            assert east.registry.workers["east"].is_reachable
+            assert not north.registry.workers["north"].is_reachable
+            assert "registered already, as worker east" in north.registry.workers["north"].connection.because
+            assert world.mirrors("train") == ["east"]
+        async with slot_of(world, NORTH) as north:
+            await asyncio.sleep(60)
+            assert not north.registry.workers["north"].is_reachable
+
+
+async def test_of_two_slots_that_meet_a_cluster_at_once_none_deletes_what_the_other_has() -> None:
+    """D19: at most one of them has it."""
+    world = World()
+    world.add_cluster("both")
+    for name in ("east", "north"):
+        world.register(name, leads_to="both")
+    async with slot_of(world, EAST) as east, slot_of(world, NORTH) as north:
+        for _ in range(100):
+            await asyncio.sleep(1)
+            reached = [one for one in (east, north) if any(w.is_reachable for w in one.registry.workers.values())]
+            assert len(reached) <= 1
+        assert len(reached) == 1
