@@ -67,6 +67,7 @@ def on_management(settings: Json) -> list[str]:
     files += ["management-create-namespaces"] if settings.get("workers", {}).get("createNamespaces") else []
     files += ["management-priority-classes"] if settings.get("placement", {}).get("priorityClasses") else []
     files += ["management-namespace-policies"] if settings.get("workers", {}).get("onLossOfNamespaces") else []
+    files += ["management-sharding"] if settings.get("sharding", {}).get("slots", 1) > 1 else []
     files += ["management-dependencies"] if settings.get("dependencies") else []
     files += [file for part, file in _RIGHTS_OF.items() if part in enabled]
     declared = elsewhere(settings)

@@ -22,12 +22,11 @@ SLOTS = 4
 async def replicas(
     management: ControlPlane, workers: dict[str, ControlPlane], count: int = 3
 ) -> AsyncIterator[list[ManagerProcess]]:
-    """So many managers of one installation, each as a user of its own."""
+    """So many managers of one installation, each with the shipped rights."""
     async with AsyncExitStack() as stack:
         started: list[ManagerProcess] = []
-        for number in range(count):
-            user = management.kubeconfig_for(f"replica-{number}", groups=["system:masters"])
-            settings: Json = {"kubeconfig": str(user), "leaderElection": ELECTION, "sharding": {"slots": SLOTS}}
+        settings: Json = {"leaderElection": ELECTION, "sharding": {"slots": SLOTS}}
+        for _ in range(count):
             identity, registered = (started[0].identity, None) if started else (None, workers)
             process = ManagerProcess.start(management, registered, identity=identity, settings=settings)
             started.append(await stack.enter_async_context(process))

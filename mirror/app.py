@@ -313,7 +313,9 @@ async def _build(
 
         schemas = KindSchemas(management, kinds_by_path(wanted.kinds, settings.kinds), mirroring.look_again, log=log)
         manager.kept.append(("check kinds", schemas.run))
-    metrics.before_scrape(Gauges(mirroring, registry, cluster=management.name, metrics=metrics, clock=clock).refresh)
+    beside = sharded.mirrorings if sharded is not None else tuple
+    gauges = Gauges(mirroring, beside=beside, cluster=management.name, metrics=metrics, clock=clock)
+    metrics.before_scrape(gauges.refresh)
     return manager
 
 

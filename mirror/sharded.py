@@ -61,6 +61,7 @@ class Sharded:
         self._wanted = wanted
         self._connect = connect
         self._environment = environment
+        self._mirrorings: dict[Share, Mirroring] = {}
         slots = settings.sharding.slots
         member = MemberSettings(
             lease.namespace,
@@ -83,6 +84,10 @@ class Sharded:
     def assigns(self) -> bool:
         """Whether this is the replica that assigns workers."""
         return any(share.slot is None for share, _ in self.instances)
+
+    def mirrorings(self) -> tuple[Mirroring, ...]:
+        """Those that run here now."""
+        return tuple(self._mirrorings.values())
 
     def describe(self) -> str:
         """What it works on, for ``/readyz``; or why it does not."""
@@ -112,8 +117,10 @@ class Sharded:
                 warn=mirroring.warn_about_secret,
                 environment=environment,
             )
+            self._mirrorings[share] = mirroring
             yield _Instance(mirroring, renewer)
         finally:
+            self._mirrorings.pop(share, None)
             await client.close()
 
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from mirror.controllers.mirroring import Mirroring
@@ -15,19 +15,20 @@ from mirror.model.reasons import SHOWN
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Described, Informer
 from mirror.telemetry.metrics import FIRST_KIND, MIRROR_STATES, Metrics
-from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
+
+Instances = Callable[[], Sequence[Mirroring]]
 
 
 class Gauges:
     """What one manager's caches, queue and watches say about themselves."""
 
     def __init__(
-        self, mirroring: Mirroring, registry: Registry, *, cluster: str, metrics: Metrics, clock: Clock
+        self, mirroring: Mirroring, *, beside: Instances = tuple, cluster: str, metrics: Metrics, clock: Clock
     ) -> None:
-        """``cluster`` is what the management cluster is called in metrics."""
+        """``cluster``: what the management cluster is called in metrics; ``beside``: those that work for slots now."""
         self._mirroring = mirroring
-        self._registry = registry
+        self._beside = beside
         self._cluster = cluster
         self._metrics = metrics
         self._clock = clock
@@ -36,12 +37,16 @@ class Gauges:
     def refresh(self) -> None:
         """Set them all; neither blocks nor fails."""
         metrics, mirroring = self._metrics, self._mirroring
-        queue = mirroring.queue.describe()
-        metrics.set_queue_depths(queue.ready)
-        metrics.queue_oldest.set(queue.oldest_seconds)
-        metrics.queue_longest_running.set(queue.longest_running_seconds)
-        metrics.waiting_jobs.set(mirroring.assigner.waiting)
-        metrics.waiting_oldest.set(mirroring.assigner.longest_wait_seconds)
+        every = (mirroring, *self._beside())
+        queues = [one.queue.describe() for one in every]
+        depths: Counter[str] = Counter()
+        for queue in queues:
+            depths.update(queue.ready)
+        metrics.set_queue_depths(depths)
+        metrics.queue_oldest.set(max(queue.oldest_seconds for queue in queues))
+        metrics.queue_longest_running.set(max(queue.longest_running_seconds for queue in queues))
+        metrics.waiting_jobs.set(sum(one.assigner.waiting for one in every))
+        metrics.waiting_oldest.set(max(one.assigner.longest_wait_seconds for one in every))
         kinds = self._kinds_in_use()
         for kind in kinds:
             metrics.set_jobs_by_reason(
@@ -49,10 +54,11 @@ class Gauges:
             )
         self._look_at_cron_jobs()
         self._describe_watches(self._cluster, mirroring.informers)
-        for worker in self._registry.workers.values():
-            for kind in kinds:
-                self._count_states(worker, kind)
-            self._describe_watches(worker.name, worker.informers)
+        for one in every:
+            for worker in one.registry.workers.values() if one.follows else ():
+                for kind in kinds:
+                    self._count_states(worker, kind)
+                self._describe_watches(worker.name, worker.informers)
 
     def _kinds_in_use(self) -> list[Kind]:
         """Those that series are for: the first one, and others once there has been something of them."""

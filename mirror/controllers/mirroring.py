@@ -102,6 +102,11 @@ class Mirroring:
         return self._parts.registry
 
     @property
+    def follows(self) -> bool:
+        """Whether it is connected to its workers."""
+        return self._state.share.follows
+
+    @property
     def sources(self) -> Sources:
         return self._state.sources
 
