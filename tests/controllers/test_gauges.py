@@ -20,9 +20,7 @@ CRON_JOB = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid
 
 def scrape(manager: RunningManager, name: str, **labels: str) -> float | None:
     """One sample as a scraper would see it now; None where there is no such series."""
-    gauges = Gauges(
-        manager.mirroring, cluster="management", metrics=manager.metrics, clock=LoopClock()
-    )
+    gauges = Gauges(manager.mirroring, cluster="management", metrics=manager.metrics, clock=LoopClock())
     gauges.refresh()
     return manager.metrics.registry.get_sample_value(f"jobmirror_{name}", labels)
 
