@@ -96,7 +96,14 @@ class Sharded:
         return f"leading; {text}" if self.assigns else f"{text}{_because(self.coordinator.obstacle)}"
 
     async def _work(self, holding: Holding) -> None:
-        await self.instances.work(holding)
+        leader = self._environment.metrics.leader
+        try:
+            if holding.slot is None:
+                leader.set(1)
+            await self.instances.work(holding)
+        finally:
+            if holding.slot is None:
+                leader.set(0)
 
     @asynccontextmanager
     async def _build(self, share: Share, terms: Terms, holding: Holding) -> AsyncIterator[_Instance]:

@@ -58,9 +58,14 @@ def _check_kinds(settings: Settings, file: str) -> None:
         SettingsError: one cannot; all problems are named.
     """
     from mirror.kinds.declared.choosing import BadKinds, kinds_of
-    from mirror.settings.load import SettingsError
+    from mirror.settings.load import Problem, SettingsError
 
     try:
-        kinds_of(settings.kinds)
+        kinds = kinds_of(settings.kinds)
     except BadKinds as error:
         raise SettingsError(file, error.problems) from None
+    slots = settings.sharding.slots
+    by_annotation = {kind.name for kind in kinds if kind.records_by_annotation} if slots > 1 else set()
+    if refused := [at for at, entry in enumerate(settings.kinds) if entry.kind in by_annotation]:
+        what = f"a record by annotation cannot be used yet where sharding.slots is {slots}"
+        raise SettingsError(file, tuple(Problem(f"kinds[{at}].record", what) for at in refused))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import datetime
 
 from mirror.controllers.mirroring import Mirroring
@@ -33,6 +33,7 @@ class Gauges:
         self._metrics = metrics
         self._clock = clock
         self._used = {FIRST_KIND}
+        self._followed: set[str] = set()
 
     def refresh(self) -> None:
         """Set them all; neither blocks nor fails."""
@@ -54,11 +55,21 @@ class Gauges:
             )
         self._look_at_cron_jobs()
         self._describe_watches(self._cluster, mirroring.informers)
-        for one in every:
-            for worker in one.registry.workers.values() if one.follows else ():
-                for kind in kinds:
-                    self._count_states(worker, kind)
-                self._describe_watches(worker.name, worker.informers)
+        followed = {worker.name: worker for one in every if one.follows for worker in one.registry.workers.values()}
+        for worker in followed.values():
+            for kind in kinds:
+                self._count_states(worker, kind)
+            self._describe_watches(worker.name, worker.informers)
+        self._forget_others(followed.keys(), kinds)
+
+    def _forget_others(self, followed: Set[str], kinds: Sequence[Kind]) -> None:
+        """What was counted of workers whose slot another replica holds by now, is that one's (S2)."""
+        for name in (self._followed - followed) & self._mirroring.registry.workers.keys():
+            for kind in kinds:
+                for state in MIRROR_STATES:
+                    self._metrics.of_kind(name, kind.name).mirrored_jobs[state].set(0)
+                self._metrics.watch_staleness(name, kind.resource.plural).set(0)
+        self._followed = set(followed)
 
     def _kinds_in_use(self) -> list[Kind]:
         """Those that series are for: the first one, and others once there has been something of them."""

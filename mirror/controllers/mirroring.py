@@ -93,6 +93,8 @@ class Mirroring:
         self._log = parts.state.environment.log
         self._metrics = parts.state.environment.metrics
         self._has_settled = False
+        # Looked at for each key: whether others write some of the sources that are known here (S2).
+        self._has_others = not parts.state.share.is_whole
         self._rate: KeyRate[Key] = KeyRate(parts.state.environment.clock)
 
     # -- what others need of it -----------------------------------------------------------------------------------
@@ -270,12 +272,12 @@ class Mirroring:
         if isinstance(key, MirrorKey):
             return self._wait_for_rate(key, 1) or await self._parts.sweeper.work_on(key)
         while True:
-            if not self._state.share.follows and self.sources.worker_of(key):
+            if self._has_others and not self.follows and self.sources.worker_of(key):
                 self.assigner.finish(key)
                 return None  # whoever holds its worker's slot
             await self._parts.preparer.prepare(key)
             seen = self._parts.observer.look(key)
-            if seen is None or self._is_left_to_others(seen):
+            if seen is None or (self._has_others and self._is_left_to_others(seen)):
                 self.assigner.finish(key)
                 return None
             if self._is_too_early(seen):

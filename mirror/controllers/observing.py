@@ -36,6 +36,7 @@ from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.losses import OnNamespace
 from mirror.model.reasons import Obstruction, Reason
+from mirror.model.terms import NO_TERMS
 from mirror.workers.worker import Worker
 
 NOT_REGISTERED = "no Secret registers it"
@@ -107,7 +108,7 @@ class Observer:
             policy=self._policy,
             memory=memory,
             worker=sight,
-            term=state.terms.of(assignment.assigned or assignment.available or ""),
+            term=self._term_of(assignment) if state.terms is not NO_TERMS else "",
             mirror=mirror,
             mirror_is_stale=is_stale,
             identity=identity,
@@ -124,6 +125,10 @@ class Observer:
             namespace_on_loss=on_loss,
             fence=fence,
         )
+
+    def _term_of(self, assignment: AssignmentState) -> str:
+        """In which the slot of its worker is held, of the one that it is to be recorded on, too (S6)."""
+        return self._state.terms.of(assignment.assigned or assignment.available or "")
 
     def _fence_of(
         self, source: Source, sight: WorkerSight | None, memory: Memory, mirror: Object | None, on_loss: OnNamespace

@@ -7,7 +7,7 @@ from mirror.decide.identity import Identity
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object, Partial
 from mirror.model.keys import SourceKey
-from mirror.model.terms import term_of
+from mirror.model.terms import NO_TERMS, term_of
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -44,14 +44,20 @@ class Preparer:
             state.assigner.finish(key)
         if recorded:
             self._registry.ensure_registered(recorded)
-            self._note_term(kind, source)
+            if state.terms is not NO_TERMS:
+                self._note_term(kind, source)
 
     def _note_term(self, kind: Kind, source: Object) -> None:
-        """What was recorded in our own term, and is seen for the first time, was not created by anybody yet (S6)."""
+        """What is first seen with a record of our own term was recorded in it, and not created by anybody yet (S6).
+
+        What was seen with another one in this term may have been: its record becomes ours by a touch, whose answer may
+        be lost.
+        """
         state, uid = self._state, source.metadata.uid
         own = state.terms.of("")
-        if own and state.memories.of(uid).seen_in_term != own and term_of(kind.stored(source).status) == own:
-            state.memories.set(uid, first_create=True, seen_in_term=own)
+        if own and state.memories.of(uid).seen_in_term != own:
+            is_first = term_of(kind.stored(source).status) == own
+            state.memories.set(uid, first_create=is_first, seen_in_term=own)
 
     def _partial_mirror(self, kind: Kind, source: Object, worker: Worker) -> Partial | None:
         """A source's mirror of which only the metadata is cached: nothing is concluded from the rest (D11, D29)."""

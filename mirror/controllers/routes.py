@@ -52,7 +52,7 @@ class Routes:
         self._sweeps = sweeps
         self._managed_by = managed_by
         self._doubt = doubt
-        self._share = state.share
+        self._assigns, self._follows = state.share.assigns, state.share.follows
         self._was_reachable: set[str] = set()
         # What each unreachable worker was lost by, as the sources on it were last looked at for it.
         self._lost_because: dict[str, str] = {}
@@ -72,7 +72,7 @@ class Routes:
 
     def on_event(self, kind: Kind, event: WatchEvent) -> None:
         """Every event of a kind on the management cluster, ours or not (KEP-4368: counted on ADDED only)."""
-        if event.type == "ADDED" and self._share.assigns:
+        if event.type == "ADDED" and self._assigns:
             manager = kind.managed_by(event.object)
             if manager is not None and manager != names.BUILT_IN_MANAGED_BY:
                 self._metrics.on_external_job(manager)
@@ -91,7 +91,7 @@ class Routes:
             return
         if self._memories.is_gone(new.metadata.uid) or self._memories.has_left(new.metadata.uid):
             self._memories.note_back(new.metadata.uid)
-        if old is not None and not self._share.follows:
+        if old is not None and not self._follows:
             self._note_refused_elsewhere(kind, key, old, new)
         is_suspended = kind.is_suspended(new) and not is_held(kind, new)  # one that is held waits for a worker
         is_another_spec = old is None or bytes(old.spec) != bytes(new.spec)
@@ -152,8 +152,8 @@ class Routes:
         uid = new.metadata.uid
         if old.metadata.uid != uid or self._pending.is_writing(uid) or kind.summary(new).placed is None:
             return
-        if not self._intake.is_leading:
-            return  # the leader's writes
+        if not self._intake.is_leading or not self._follows:
+            return  # the leader's writes; those of whoever holds its worker's slot (S2)
         if self._pending.take_unanswered(uid):
             return
         if kind.is_suspended(new) and is_reset(old, new):

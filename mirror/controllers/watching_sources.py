@@ -40,8 +40,6 @@ def source_informers(
     def accepts(kind: Kind, found: Object) -> bool:
         if not routes.is_ours(kind, found):
             return False
-        if share.assigns:
-            return True
         placed = kind.summary(found).placed
         return share.keeps(placed) or (placed is None and _has_mirror(state.workers, kind, found))
 
@@ -71,7 +69,7 @@ def source_informers(
                 state.sources.of(kind),
                 client=lambda: management,
                 hooks=hooks_of(kind, namespace),
-                wanted=Filter(accept=partial(accepts, kind)),
+                wanted=Filter(accept=partial(routes.is_ours if share.assigns else accepts, kind)),
                 relist=RELIST,
             )
             for kind in kinds

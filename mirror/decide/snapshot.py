@@ -79,7 +79,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     recorded_on: str = ""
     """The worker that this process has recorded it on."""
     seen_in_term: str = ""
-    """In which term of our slot it was first seen recorded, or touched (S6)."""
+    """In which term of our slot it was last seen for the first time, whatever term its record had (S6)."""
     refused_on: str = ""
     """The worker that refused the very first create, until that is written down."""
     in_the_way: Obstruction | None = None

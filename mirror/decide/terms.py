@@ -24,4 +24,4 @@ def touch_record(seen: Snapshot) -> Plan | None:
     if not seen.term or term_of(status) == seen.term:
         return None
     write, _ = source_write(seen, status=with_term(status, seen.term))
-    return Plan("recorded in another term", write, 0.0, remember={"seen_in_term": seen.term})
+    return Plan("recorded in another term", write, 0.0)

@@ -5,7 +5,7 @@ Where there are no slots there is no term, and the reason is as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,18 @@ class Terms:
     """In which term the slot of a worker is held, by whomever; of a slot's holder its own, whatever worker it is."""
 
 
+NO_TERMS = Terms()
+"""Of who has no slots."""
+
+
 def term_of(status: Mapping[str, Any]) -> str:
     """In which a source was recorded; empty: in none, or it is not recorded."""
-    return next((str(one.get("reason", "")).partition(_BEFORE)[2] for one in _records(status)), "")
+    return _reason_in(status).partition(_BEFORE)[2]
+
+
+def mark_in(status: Mapping[str, Any]) -> str:
+    """What the reason says beside the term; empty: there is no record."""
+    return _reason_in(status).partition(_BEFORE)[0]
 
 
 def with_term(status: Mapping[str, Any], term: str) -> dict[str, Any]:
@@ -42,32 +51,22 @@ def _reason(mark: str, term: str) -> str:
     return f"{mark}{_BEFORE}{term}" if term else mark
 
 
+def _reason_in(status: Mapping[str, Any]) -> str:
+    for one in status.get("conditions") or ():
+        if _is_record(one):
+            return str(one.get("reason", ""))
+    return ""
+
+
 def _with_reason(status: Mapping[str, Any], reason: Callable[[str, str], str]) -> dict[str, Any]:
     def changed(one: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not is_record(one):
+        if not _is_record(one):
             return one
         mark, _, term = str(one.get("reason", "")).partition(_BEFORE)
         return {**one, "reason": reason(mark, term)}
 
-    return {**status, "conditions": [changed(one) for one in _conditions(status)]}
+    return {**status, "conditions": [changed(one) for one in status.get("conditions") or ()]}
 
 
-def is_record(condition: Mapping[str, Any]) -> bool:
-    """Whether this condition records a worker (D5)."""
+def _is_record(condition: Mapping[str, Any]) -> bool:
     return condition.get("type") == names.PLACED and condition.get("status") == "True"
-
-
-def mark_in(status: Mapping[str, Any]) -> str:
-    """What the reason says beside the term; empty: there is no record."""
-    return next((str(one.get("reason", "")).partition(_BEFORE)[0] for one in _records(status)), "")
-
-
-def _records(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return [one for one in _conditions(status) if is_record(one)]
-
-
-def _conditions(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return status.get("conditions") or ()
-
-
-NO_TERMS = Terms()

@@ -105,6 +105,7 @@ class Leadership:
         self._body: dict[str, Any] = {}
         # When the last write that gave us the lease was asked for: others count from when it was carried out.
         self._held_since = 0.0
+        self._term = ("", 0)
         self.is_leader = False
         # Since when the API server fails to answer for the Lease; None: it does answer, or the Lease is another's.
         self._failing_since: float | None = None
@@ -114,8 +115,7 @@ class Leadership:
     @property
     def term(self) -> tuple[str, int]:
         """Which time of holding the lease this is: the same for nobody else, nor for us after losing it (S6)."""
-        metadata, spec = self._body.get("metadata") or {}, self._body.get("spec") or {}
-        return str(metadata.get("uid", "")), int(spec.get("leaseTransitions") or 0)
+        return self._term
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, do the work while it is held, release it.
@@ -242,6 +242,8 @@ class Leadership:
     def _hold(self, since: float) -> None:
         """The lease is ours; ``since`` is when the write that says so was asked for (D28)."""
         self._held_since = since
+        metadata, spec = self._body.get("metadata") or {}, self._body.get("spec") or {}
+        self._term = str(metadata.get("uid", "")), int(spec.get("leaseTransitions") or 0)
         until = since + self._settings.renew_deadline_seconds
         self._permit.extend(until=until, ends=since + self._settings.duration_seconds)
 

@@ -187,6 +187,7 @@ def _check_sharding(settings: Settings) -> list[Problem]:
     refused = {
         "access.enabled": settings.access.enabled,
         "page.enabled": settings.page.enabled,
+        "tracing.enabled": settings.tracing.enabled,
         "workers.onLoss": workers.on_loss != OnLoss.WAIT,
         "placement.scores": any(one.weight for one in placement.scores if one.name in _READ_ON_WORKERS),
     }

@@ -18,6 +18,11 @@ class Share:
     """Where there is no ``slot``: how many others follow what is placed; 1: nobody does."""
 
     @property
+    def is_whole(self) -> bool:
+        """Whether there is no other share: nobody else writes anything of it."""
+        return self.slot is None and self.slots == 1
+
+    @property
     def assigns(self) -> bool:
         """Whether it gives workers to sources that have none."""
         return self.slot is None

@@ -53,3 +53,17 @@ def test_a_kind_that_is_wrong_is_told_by_every_command_that_reads_settings(tmp_p
         result = CliRunner().invoke(main, command)
         assert result.exit_code == 2
         assert f"{file}: kinds[0]: JobSets is not built in (did you mean JobSet?)" in result.output
+
+
+def test_a_kind_that_is_recorded_by_annotation_is_refused_with_several_slots(tmp_path: Path) -> None:
+    """Who trusts such a record looks at all workers (D25), and each manager is connected to its own only."""
+    file = tmp_path / "mirror.yaml"
+    text = "kinds: [JobSet, RayJob]\n"
+    file.write_text(text)
+    assert CliRunner().invoke(main, ["check-config", str(file)]).exit_code == 0
+    file.write_text(f"{text}sharding: {{slots: 4}}\n")
+    for command in (["check-config", str(file)], ["run", "--config", str(file)]):
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 2
+        assert f"{file}: kinds[1].record: a record by annotation cannot be used yet" in result.output
+        assert "kinds[0]" not in result.output

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 import pytest
 from doubles.jobs import job
 from doubles.refusals import forbidden
+from doubles.transport import Fault
 from doubles.world import WAITING, RunningManager, World, manager_of
 
 from mirror.model import names
@@ -186,6 +187,58 @@ async def test_a_record_of_an_earlier_term_is_touched_before_anything_is_created
             await asyncio.sleep(60)
             assert world.mirrors() == [placed]
             assert reason_of(world) == "Placed:t2"
+
+
+async def test_a_touch_whose_answer_was_lost_is_no_first_record() -> None:
+    """S6: the record names this term now, and the one before may have sent a create all the same."""
+    world = world_of_two()
+    for wire in world.workers.values():
+        wire.arrange("create", "jobs", forbidden(), times=999)
+    async with assigner_of(world, "t1"):
+        async with holder_of(world, 0, "t0"), holder_of(world, 1, "t0"):
+            await asyncio.sleep(3)
+        world.create(job("train"))
+        await asyncio.sleep(5)
+        placed = world.placed()
+        world.management.arrange("patch", "jobs/status", Fault.LOSE_ANSWER)
+        async with holder_of(world, 0, "t2"), holder_of(world, 1, "t2"):
+            await asyncio.sleep(60)
+            assert (world.placed(), reason_of(world)) == (placed, "Placed:t2")
+
+
+async def test_what_holders_write_is_no_foreign_status_to_who_assigns() -> None:
+    """D20, S2: or every Job would look as if another controller ran it."""
+    world = world_of_two()
+    async with replicas(world) as assigner:
+        world.create(job("train"))
+        await asyncio.sleep(5)
+        controller = world.controller(str(world.placed()))
+        controller.start("train")
+        await asyncio.sleep(5)
+        controller.complete("train")
+        await asyncio.sleep(5)
+        assert "Complete" in world.conditions()
+        assert assigner.metrics.registry.get_sample_value("jobmirror_foreign_status_writes_total") == 0
+
+
+@pytest.mark.parametrize("annotation", [{"drain": "move"}, {"drain": "move-started"}, {"gone": "true"}])
+async def test_a_wish_to_move_jobs_is_refused_on_the_worker(annotation: dict[str, str]) -> None:
+    """Nobody can move them yet: they stay and end there, no new ones come, and the worker's Secret says why."""
+    world = world_of_two()
+    async with replicas(world):
+        world.create(job("train"))
+        await asyncio.sleep(5)
+        placed = str(world.placed())
+        world.annotate_worker(placed, **annotation)
+        await asyncio.sleep(30)
+        world.create(job("next"))
+        await asyncio.sleep(30)
+        assert (world.placed(), world.mirrors()) == (placed, [placed])
+        assert world.placed("next") not in (placed, None)
+        assert world.annotation(WAITING) is None
+        (key,) = annotation
+        told = [one["message"] for one in world.management.server.all("events") if one["reason"] == "BadAnnotation"]
+        assert [f"jobmirror.io/{key}" in text and "sharding.slots" in text for text in told] == [True]
 
 
 async def test_without_slots_nothing_is_said_of_terms() -> None:

@@ -248,6 +248,39 @@ async def test_a_lease_that_was_deleted_is_made_again() -> None:
         await stopped(task)
 
 
+class Watched:
+    """Sends on, and notes which term it was at each request."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.terms: list[tuple[str, int]] = []
+        self._client = client_of(wire)
+        self.leader = Leadership(self, LeaseSettings(HOME, "lease", "me"), clock=LoopClock(), log=get_log("test"))
+
+    async def send(self, request: requests.Request) -> bytes:
+        if self.leader.is_leader:
+            self.terms.append(self.leader.term)
+        return await self._client.send(request)
+
+
+async def test_a_term_goes_on_while_it_is_looked_who_holds_the_lease() -> None:
+    """S6: one that stands for no Lease would be the same each time. A Lease that is made again begins another."""
+    wire = wire_to("c")
+    watched = Watched(wire)
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(watched.leader.run(Worked()), name="me")
+        await asyncio.sleep(5)
+        first = watched.leader.term
+        wire.server.edit("leases", "lease", lambda body: body["metadata"].update(annotations={"a": "b"}), HOME)
+        await asyncio.sleep(20)
+        assert first[0]
+        assert set(watched.terms) == {first}
+        wire.server.remove("leases", "lease", HOME)
+        await asyncio.sleep(20)
+        assert watched.leader.term != first
+        assert set(watched.terms) == {first, watched.leader.term}
+        await stopped(task)
+
+
 class SlowToAcquire:
     """The first write is carried out at once and answered late; no later one is answered."""
 

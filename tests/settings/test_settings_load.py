@@ -165,6 +165,7 @@ def test_empty_retention_is_not_zero() -> None:
         ('kubeconfig: "\\0"', 'kubeconfig: expected a path, or empty text, got "\\u0000"'),
         # Durations.
         ("workers: {onLoss: Evict}", "workers.onLoss: expected"),
+        ("sharding: {slots: 0}", "sharding.slots: expected a whole number from 1 to 1024"),
         ("workers: {onLoss: Reschedule, onLossAllowed: [Wait]}", "workers.onLoss: Reschedule is not in onLossAllowed"),
         ("workers: {onLossAllowed: [Evict]}", "workers.onLossAllowed"),
         ("workers: {fenceTTL: 1m}", "workers.fenceTTL: expected a duration of whole seconds from 5m to 24h"),
@@ -277,6 +278,30 @@ def test_yaml_that_could_mislead_is_refused(raw: bytes, told: str) -> None:
         parse(raw, "mirror.yaml")
 
     assert told in str(caught.value).removeprefix("mirror.yaml: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("leaderElection: {enabled: false}", "leaderElection.enabled: must be true"),
+        ("page: {enabled: true}", "page.enabled: cannot be used yet"),
+        ("tracing: {enabled: true}", "tracing.enabled: cannot be used yet"),
+        ("workers: {onLoss: Reschedule}", "workers.onLoss: cannot be used yet"),
+        ("placement: {scores: [{name: quota, weight: 1}]}", "placement.scores: cannot be used yet"),
+        ("access: {enabled: true, url: 'https://jobs.example.com:8443'}", "access.enabled: cannot be used yet"),
+    ],
+)
+def test_what_several_slots_cannot_do_yet_is_refused_by_its_name(text: str, told: str) -> None:
+    """And without slots it is as it was."""
+    read(text)
+    assert complaint(f"{text}\nsharding: {{slots: 4}}") == f"{told} where sharding.slots is 4"
+
+
+def test_with_several_slots_no_job_may_ask_to_be_moved() -> None:
+    """Whatever is allowed for one manager (D14, S2)."""
+    both = "workers: {onLossAllowed: [Wait, Reschedule]}"
+    assert read(both).losses_allowed == ("Wait", "Reschedule")
+    assert read(f"{both}\nsharding: {{slots: 4}}").losses_allowed == ("Wait",)
 
 
 def test_all_mistakes_are_told_at_once() -> None:
