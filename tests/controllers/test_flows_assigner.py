@@ -9,7 +9,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 import pytest
 from doubles.jobs import job
 from doubles.refusals import forbidden
-from doubles.transport import Fault
 from doubles.world import WAITING, RunningManager, World, manager_of
 
 from mirror.model import names
@@ -187,23 +186,6 @@ async def test_a_record_of_an_earlier_term_is_touched_before_anything_is_created
             await asyncio.sleep(60)
             assert world.mirrors() == [placed]
             assert reason_of(world) == "Placed:t2"
-
-
-async def test_a_touch_whose_answer_was_lost_is_no_first_record() -> None:
-    """S6: the record names this term now, and the one before may have sent a create all the same."""
-    world = world_of_two()
-    for wire in world.workers.values():
-        wire.arrange("create", "jobs", forbidden(), times=999)
-    async with assigner_of(world, "t1"):
-        async with holder_of(world, 0, "t0"), holder_of(world, 1, "t0"):
-            await asyncio.sleep(3)
-        world.create(job("train"))
-        await asyncio.sleep(5)
-        placed = world.placed()
-        world.management.arrange("patch", "jobs/status", Fault.LOSE_ANSWER)
-        async with holder_of(world, 0, "t2"), holder_of(world, 1, "t2"):
-            await asyncio.sleep(60)
-            assert (world.placed(), reason_of(world)) == (placed, "Placed:t2")
 
 
 async def test_what_holders_write_is_no_foreign_status_to_who_assigns() -> None:
