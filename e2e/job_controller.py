@@ -37,7 +37,7 @@ UNLIMITED = 1_000_000
 """Requests a second that nobody reaches; kube-controller-manager has no other way to say it."""
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/jobmirror-job-controller"
 """Whose controller it is now."""
-_LOOK_AGAIN_SECONDS = 0.02
+_LOOK_AGAIN_SECONDS = 0.1
 _LOG_SHOWN = 16_000
 
 WITHOUT_JOBS = replace(WORKER, controllers=JOB_CONTROLLERS.removeprefix("job-controller,"))

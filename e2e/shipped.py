@@ -128,7 +128,7 @@ def read(
     """
     chosen, found = list(chosen), list[Json]()
     for file in files:
-        for document in yaml.safe_load_all((RBAC / f"{file}.yaml").read_text()):
+        for document in yaml.load_all((RBAC / f"{file}.yaml").read_text(), Loader=yaml.CSafeLoader):
             kind, name = document["kind"], document["metadata"]["name"]
             gives_way = chosen and kind.startswith("ClusterRole") and name in _GIVE_WAY
             if kind in ("Namespace", "ServiceAccount") or gives_way:

@@ -6,6 +6,7 @@ Everything is inline, so that a file can be moved, mounted or put into a Secret.
 from __future__ import annotations
 
 import base64
+import functools
 import ssl
 import tempfile
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ def write_kubeconfig(path: Path, server: str, authority: bytes, user: KeyPair | 
 
 def read_kubeconfig(path: Path) -> Access:
     """How the file's current context reaches its server. Knows inline data, files, and tokens; no exec plugins."""
-    config = yaml.safe_load(path.read_text())
+    config = _parsed(path)
     context = _named(config, "contexts", config["current-context"])["context"]
     cluster = _named(config, "clusters", context["cluster"])["cluster"]
     user = _named(config, "users", context["user"])["user"]
@@ -61,18 +62,33 @@ def read_kubeconfig(path: Path) -> Access:
     server = cluster["server"].rstrip("/")
     tls = None
     if server.startswith("https:"):
-        authority = _content(path, cluster, "certificate-authority")
-        tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
-        _present_certificate(tls, _content(path, user, "client-certificate"), _content(path, user, "client-key"))
+        tls = _context(
+            _content(path, cluster, "certificate-authority"),
+            _content(path, user, "client-certificate"),
+            _content(path, user, "client-key"),
+        )
     return Access(server, headers, tls)
 
 
 def authority_of(path: Path) -> bytes:
     """The certificates, PEM, by which the server of the current context is known."""
-    config = yaml.safe_load(path.read_text())
+    config = _parsed(path)
     context = _named(config, "contexts", config["current-context"])["context"]
     cluster = _named(config, "clusters", context["cluster"])["cluster"]
     return _content(path, cluster, "certificate-authority") or b""
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _context(authority: bytes | None, certificate: bytes | None, key: bytes | None) -> ssl.SSLContext:
+    """Made once for each identity: every test opens several clients, and a context costs more than a request."""
+    tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    _present_certificate(tls, certificate, key)
+    return tls
 
 
 def _present_certificate(tls: ssl.SSLContext, certificate: bytes | None, key: bytes | None) -> None:
