@@ -51,6 +51,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.fixture(scope="module")
+def frozen_again() -> Iterator[None]:
+    """For modules whose tests thaw what they, or a manager of theirs, froze: what was collected is thawed along."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """A test marked ``looptime`` runs in virtual time, on the loop that ``mirror.embedded`` offers to others."""

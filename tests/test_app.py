@@ -39,7 +39,7 @@ pytestmark = pytest.mark.looptime
 
 
 @pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
+def thawed(frozen_again: None) -> Iterator[None]:
     """What a manager froze for its own good is not for the tests."""
     yield
     gc.unfreeze()

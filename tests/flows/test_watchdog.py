@@ -55,7 +55,7 @@ REFUSED = (KubeError, BadReview, StatusError, ValueError, RecursionError)
 
 
 @pytest.fixture(autouse=True)
-def frozen() -> Iterator[None]:
+def frozen(frozen_again: None) -> Iterator[None]:
     """What was there before is out of the collector's sight, as in a manager (``app``): other tests leave a lot."""
     gc.freeze()
     yield

@@ -26,7 +26,7 @@ JOBS = JOB.resource.path("default")
 
 
 @pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
+def thawed(frozen_again: None) -> Iterator[None]:
     """What a manager froze for its own good is not for the tests."""
     yield
     gc.unfreeze()
