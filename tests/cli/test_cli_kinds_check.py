@@ -18,7 +18,7 @@ from mirror.cli.worker import add, drain, kinds_check
 from mirror.cli.worker.operations.sites import ClusterError
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.declared.recorded import text_of
-from mirror.kinds.registry import Kinds
+from mirror.kinds.registry import JOB, Kinds
 from mirror.model import names
 from mirror.planes.api import Api
 from mirror.settings.kinds import KindEntry
@@ -103,6 +103,17 @@ async def test_each_cluster_is_asked_for_each_kind(clusters: Clusters) -> None:
     await add.add(clusters.asked(no_check=True, kinds="jobset"))
     assert await seen(clusters) == {"management": GRANTED, "east": GRANTED}
     assert (await clusters.check())["kind JobSet"] == GRANTED
+
+
+async def test_a_worker_that_something_else_declares_is_not_passed_over(clusters: Clusters) -> None:
+    """Its kubeconfig is not read: that it was not asked is said, where a kind needs something there."""
+    await registered(clusters)
+    await record(clusters, text_of(job_set_kinds()))
+    entry = json.dumps({"uid": "u", "state": "Connected", "declared": {"by": "Secret clusters/prod"}})
+    await clusters.management.api.merge(RECORD, {"data": {"prod": entry}})
+    assert (await seen(clusters))["prod"] == ("warn", "declared by Secret clusters/prod, so it was not asked")
+    await record(clusters, text_of(Kinds.of(JOB)))
+    assert await seen(clusters) == {}
 
 
 async def test_another_version_is_named(clusters: Clusters) -> None:

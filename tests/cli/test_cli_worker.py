@@ -450,3 +450,5 @@ async def test_a_worker_that_something_else_declares_is_listed_by_what_is_record
     assert "also declared by Secret clusters/b" in output
     with pytest.raises(ClusterError, match="is declared by Secret clusters/prod-kubeconfig"):
         await check.check(check.Asked(workers=("prod",), where=clusters.where))
+    await check.check(check.Asked(where=clusters.where))
+    assert "declaration: declared by Secret clusters/prod-kubeconfig, so it was not asked" in capsys.readouterr().out

@@ -15,7 +15,7 @@ from mirror.cli.user.terminal import PLAIN, Display, Painted, display
 from mirror.cli.worker import clusters
 from mirror.cli.worker.arguments import allowed
 from mirror.cli.worker.clusters import Where
-from mirror.cli.worker.operations.checking.judging import Finding, has_failed
+from mirror.cli.worker.operations.checking.judging import Finding, has_failed, judge_declared
 from mirror.cli.worker.operations.checking.probing import Context, examine
 from mirror.cli.worker.operations.overview import tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
@@ -90,6 +90,10 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     for secret in secrets:
         findings = await examine(secret, context)
         found.append(Report(secret.metadata.name, _worst(findings), findings))
+    for name, entry in sorted(context.inventory.entries.items()) if not asked.workers else ():
+        if entry.declared is not None:
+            findings = [judge_declared(entry.declared.by, "config/rbac/worker.yaml")]
+            found.append(Report(name, _worst(findings), findings))
     return found
 
 

@@ -16,7 +16,7 @@ from mirror.cli.worker import clusters
 from mirror.cli.worker.arguments import allowed
 from mirror.cli.worker.check import finding_lines
 from mirror.cli.worker.clusters import Where
-from mirror.cli.worker.operations.checking.judging import Finding, fail, has_failed
+from mirror.cli.worker.operations.checking.judging import Finding, fail, has_failed, judge_declared
 from mirror.cli.worker.operations.checking.kinds import examine_management, examine_worker
 from mirror.cli.worker.operations.checking.probing import LOOPBACK, connected
 from mirror.cli.worker.operations.enrolment import describe_refusal
@@ -92,6 +92,9 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
         is_connected = inventory.entry(name).state == State.CONNECTED.value
         may = {**LOOPBACK, **allow} if is_connected else allow
         found.append(Report(name, await _on_worker(secret, kinds, may, namespaces)))
+    others = [(name, entry.declared) for name, entry in sorted(inventory.entries.items()) if entry.declared is not None]
+    if any(kind.can_vanish for kind in kinds):
+        found += [Report(name, [judge_declared(one.by, "config/rbac/kinds/")]) for name, one in others]
     return found
 
 

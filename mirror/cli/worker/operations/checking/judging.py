@@ -54,6 +54,12 @@ def has_failed(findings: Sequence[Finding]) -> bool:
     return any(one.verdict == "fail" for one in findings)
 
 
+def judge_declared(by: str, roles: str) -> Finding:
+    """A worker that no Secret of the manager's namespace registers: its kubeconfig is elsewhere, and is not read."""
+    fix = f"with its kubeconfig, compare kubectl auth can-i --list with {roles}; mirror worker list says how it is"
+    return warn("declaration", f"declared by {by}, so it was not asked", fix)
+
+
 def judge_unreachable(server: str, error: KubeError) -> Finding:
     """No connection: what failed first, and where to look. Of TLS and credentials nothing is known then."""
     what = describe(error)
