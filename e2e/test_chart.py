@@ -31,7 +31,7 @@ def rendered(values: Json, chart: Path = DEPLOY / "helm/jobmirror") -> subproces
     program = find_binaries("helm-template")["helm-template"]
     command: list[str | Path] = [program, chart, NAMESPACE]
     return subprocess.run(
-        command, input=yaml.safe_dump(values), capture_output=True, text=True, timeout=120, check=False
+        command, input=yaml.safe_dump(values), capture_output=True, text=True, timeout=600, check=False
     )
 
 

@@ -56,7 +56,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, required_program: Callab
     target = folder / "opt/jobmirror"
     subprocess.run(
         [folder / "source/deploy/image/install.sh", folder / "source", target],
-        env={**os.environ, "PYTHON": sys.executable}, check=True, timeout=500,
+        env={**os.environ, "PYTHON": sys.executable}, check=True, timeout=1800,
     )  # fmt: skip
     for parent in (target, *target.parents):
         if parent.owner() == "root" and parent != Path("/tmp"):
@@ -69,7 +69,7 @@ def called(installed: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     as_user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs", "--inh-caps=-all"]
     return subprocess.run(
         [*as_user, installed / "bin/mirror", *arguments],
-        cwd="/", env=ALL_THAT_IT_GETS, capture_output=True, text=True, timeout=180, check=False,
+        cwd="/", env=ALL_THAT_IT_GETS, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 

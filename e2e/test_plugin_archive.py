@@ -30,7 +30,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plugin")
     subprocess.run(
         [TOP / "deploy/krew/build.sh", TOP, folder / "dist"],
-        env={**os.environ, "PYTHON": sys.executable}, check=True, timeout=500,
+        env={**os.environ, "PYTHON": sys.executable}, check=True, timeout=1800,
     )  # fmt: skip
     (archive,) = (folder / "dist").iterdir()
     assert re.fullmatch(r"kubectl-mirror_(linux|darwin)_(amd64|arm64)\.tar\.gz", archive.name)
@@ -41,7 +41,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def called(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [program, *arguments], env=ALL_THAT_IT_GETS, capture_output=True, text=True, timeout=120, check=False
+        [program, *arguments], env=ALL_THAT_IT_GETS, capture_output=True, text=True, timeout=600, check=False
     )
 
 

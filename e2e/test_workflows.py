@@ -33,7 +33,7 @@ def linted(actionlint: Path, file: Path) -> tuple[int, str]:
     shellcheck = Path(sys.executable).with_name("shellcheck")
     done = subprocess.run(
         [actionlint, "-no-color", "-shellcheck", shellcheck, "-pyflakes=", file],
-        cwd=TOP, capture_output=True, text=True, timeout=120, check=False,
+        cwd=TOP, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 

@@ -57,7 +57,7 @@ def played(folder: Path, *arguments: str, fails: str = "nothing", **environment:
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     return done.returncode, notes.read_text().splitlines() if notes.exists() else []
 
