@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from mirror.controllers import reading_workloads
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
@@ -277,7 +279,7 @@ def build_mirroring(
             preparer=Preparer(state, registry),
             observer=Observer(
                 state,
-                settings.policy,
+                replace(settings.policy, manager=settings.namespace),
                 moves,
                 leases,
                 have_workers_settled=registry.have_settled,
@@ -354,6 +356,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         share=settings.share,
         terms=settings.terms,
         managed_by=settings.managed_by,
+        manager=settings.namespace,
         transform=settings.transform,
         sources=sources,
         workers=workers,

@@ -190,6 +190,12 @@ ROWS: dict[str, list[Json]] = {
             (rate("jobmirror_foreign_status_writes_total", "job"), "written by others"),
         ),
         timeseries(
+            "Jobs of other managers",
+            "Jobs that a manager in another namespace has placed, with the same managedBy: left alone. Should be 0.",
+            "none",
+            (f"jobmirror_jobs_of_other_managers{{{SELECTED}}}", "Jobs"),
+        ),
+        timeseries(
             "CronJob Jobs not started",
             "Jobs of CronJobs that may run and have not started: the next one may be skipped because of them.",
             "none",

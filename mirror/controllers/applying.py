@@ -13,6 +13,7 @@ from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.controllers.writing_sources import SourceWriter
 from mirror.decide.moving import TURN_LASTS_SECONDS
+from mirror.decide.other_managers import LONGEST_NAMESPACE
 from mirror.decide.plan import (
     Action,
     AwaitMove,
@@ -26,6 +27,7 @@ from mirror.decide.plan import (
     PatchMirror,
     ReleaseSource,
     RenewLease,
+    ReportOtherManager,
     RequestAssignment,
     RestoreLabels,
     SeedMirror,
@@ -36,7 +38,10 @@ from mirror.decide.plan import (
 from mirror.decide.snapshot import Snapshot
 from mirror.model.keys import MirrorKey
 from mirror.model.reasons import Reason
+from mirror.model.text import clean
 from mirror.placement.preferences import spread_key_of
+
+LOG_AGAIN_SECONDS = 60.0
 
 
 class Applier:
@@ -51,6 +56,7 @@ class Applier:
         self._log = context.environment.log
         self._sources = sources
         self._mirrors = mirrors
+        self._other_manager_logged_at = float("-inf")
 
     async def apply(self, seen: Snapshot, actions: tuple[Action, ...]) -> None:
         """Perform a plan that was made for what was just seen.
@@ -97,6 +103,8 @@ class Applier:
                     await self._sources.delete(seen)
                 case StopKind():
                     self._stop_kind(seen, action)
+                case ReportOtherManager():
+                    self._report_other_manager(seen, action)
                 case EmitEvent():
                     self._t.record_event(seen, action.reason, action.message, is_warning=action.is_warning)
                 case _:
@@ -117,6 +125,15 @@ class Applier:
             text = what_to_do(kind)
             self._log.warning("kind runs here", kind=kind.name, source=seen.key, because=text)
             self._t.record_event(seen, Reason.KIND_RUNS_HERE, text)
+
+    def _report_other_manager(self, seen: Snapshot, action: ReportOtherManager) -> None:
+        """On each Job, and in the log now and then: whoever may annotate a Job may put any name there."""
+        self._t.record_event(seen, Reason.OTHER_MANAGER, action.message)
+        now, jobs = seen.monotonic, self._t.state.memories.of_other_managers
+        if now - self._other_manager_logged_at >= LOG_AGAIN_SECONDS:
+            self._other_manager_logged_at = now
+            manager = clean(action.manager, longest=LONGEST_NAMESPACE)
+            self._log.error("two managers", other=manager, source=seen.key, jobs=jobs, because=action.message)
 
     def _await_move(self, seen: Snapshot, *, takes_turn: bool) -> None:
         """Give it a turn, unless it has one; until then it keeps nobody else from being assigned."""

@@ -48,6 +48,7 @@ class Gauges:
         metrics.queue_longest_running.set(max(queue.longest_running_seconds for queue in queues))
         metrics.waiting_jobs.set(sum(one.assigner.waiting for one in every))
         metrics.waiting_oldest.set(max(one.assigner.longest_wait_seconds for one in every))
+        metrics.jobs_of_other_managers.set(max(one.jobs_of_other_managers for one in every))
         kinds = self._kinds_in_use()
         for kind in kinds:
             metrics.set_jobs_by_reason(

@@ -24,6 +24,8 @@ class Memories:
         self._memories: dict[str, Memory] = {}
         # Those that a worker has refused something; few, so that a worker's change costs nothing by the other sources.
         self._refused: set[str] = set()
+        # Those that another manager of this cluster has placed.
+        self._others: set[str] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._left: OrderedDict[str, None] = OrderedDict()
 
@@ -35,6 +37,7 @@ class Memories:
         if uid not in self._gone:  # work that was under way when its source went must leave nothing behind
             self._memories[uid] = changed
             (self._refused.add if changed.refusals or changed.patch_refused else self._refused.discard)(uid)
+            (self._others.add if changed.other_manager else self._others.discard)(uid)
         return changed
 
     def begin_anew(self, uid: str) -> None:
@@ -91,6 +94,12 @@ class Memories:
     def forget(self, uid: str) -> None:
         self._memories.pop(uid, None)
         self._refused.discard(uid)
+        self._others.discard(uid)
+
+    @property
+    def of_other_managers(self) -> int:
+        """How many sources another manager has placed."""
+        return len(self._others)
 
     def note_gone(self, uid: str, mirror_uid: str | None) -> None:
         """The deletion of this source was seen: nothing has to be asked before its mirror goes (D10)."""

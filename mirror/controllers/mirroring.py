@@ -126,6 +126,11 @@ class Mirroring:
         return self._state.assigner
 
     @property
+    def jobs_of_other_managers(self) -> int:
+        """How many unfinished sources another manager of this cluster has placed."""
+        return self._state.memories.of_other_managers
+
+    @property
     def recorder(self) -> EventRecorder:
         return self._parts.writes.recorder
 

@@ -51,6 +51,7 @@ class Routes:
         self._metrics = state.environment.metrics
         self._sweeps = sweeps
         self._managed_by = managed_by
+        self._manager = state.manager
         self._doubt = doubt
         self._assigns, self._follows = state.share.assigns, state.share.follows
         self._was_reachable: set[str] = set()
@@ -103,6 +104,7 @@ class Routes:
             self._on_foreign_status(kind, old, new)
             self._memories.forget_end(kind, new, is_leading=self._intake.is_leading)
             self._forget_mirror_before(kind, old, new)
+        self._note_manager(kind, new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(kind, new)
         if is_suspended or _withdraws_request(old, new):
@@ -118,6 +120,19 @@ class Routes:
         if worker is not None and after.placed is None and after.reason == Reason.REFUSED_BY_WORKERS:
             because = new.annotations.get(names.WAITING_BECAUSE, "").removeprefix(f"worker {worker}: ")
             self._refusals.note_refused(key, new.metadata.uid, worker, because)
+
+    def _note_manager(self, kind: Kind, found: Object) -> None:
+        """Whether another manager of this cluster has placed it: that stays known where a user takes the mark away."""
+        uid, mark = found.metadata.uid, found.annotations.get(names.MANAGER)
+        was = self._memories.of(uid).other_manager
+        if mark in (None, self._manager) and not was:
+            return
+        summary = kind.summary(found)
+        other = was if mark is None else mark
+        if other == self._manager or summary.placed is None or summary.is_finished:
+            other = ""
+        if other != was:
+            self._memories.set(uid, other_manager=other)
 
     def _on_source_gone(self, kind: Kind, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(kind, old)

@@ -53,6 +53,8 @@ class MirroringState:
     terms: Terms
     managed_by: str
     """What makes a source ours, unless its kind has another value."""
+    manager: str
+    """The namespace of this manager, by which others of the same cluster know its Jobs (D2)."""
     transform: MirrorTransform
     """How sources are changed on their way."""
     sources: Sources

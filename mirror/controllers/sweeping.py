@@ -83,6 +83,7 @@ class Sweeper:
         returning: Returning,
         recorder: EventRecorder,
     ) -> None:
+        self._manager = state.manager
         self._handed_over = HandedOver(state, partial(warn_about_source, recorder))
         self._management = management
         self._sources = state.sources
@@ -277,6 +278,8 @@ class Sweeper:
             self._log.warning("source not asked for", source=f"{namespace}/{mirror.metadata.name}", error=error)
             return False
         summary = kind.summary(found)
+        if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._is_others(found):
+            return False
         if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._handed_over.take(
             kind, found, worker.name
         ):
@@ -289,6 +292,11 @@ class Sweeper:
             self._unrecorded.set()
         is_over = summary.is_finished and kind.summary(mirror).is_finished
         return summary.placed not in (None, worker.name) and not is_over
+
+    def _is_others(self, found: Object) -> bool:
+        """Whether another manager of this cluster has placed a source: it may know this worker by another name (D2)."""
+        marked = found.annotations.get(names.MANAGER, self._manager) != self._manager
+        return marked or bool(self._memories.of(found.metadata.uid).other_manager)
 
     async def _is_kind_served(self, kind: Kind) -> bool:
         """Whether an absence proves something: with a definition that is deleted all its objects go (D23)."""
@@ -324,6 +332,8 @@ class Sweeper:
         exists = found is not None and found.metadata.uid == uid
         is_recorded = found is not None and mirror.metadata.uid == self._memories.recorded_uid(kind, found)
         is_about = found is not None and (exists or is_recorded)
+        if found is not None and is_about and not found.metadata.deletion_timestamp and self._is_others(found):
+            return MirrorVerdict.KEEP
         return classify_mirror(
             MirrorState(
                 worker=worker.name,

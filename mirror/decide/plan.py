@@ -138,6 +138,14 @@ class StopKind(msgspec.Struct, frozen=True):
     """It writes a status now; else it did at some time before."""
 
 
+class ReportOtherManager(msgspec.Struct, frozen=True):
+    """Another manager of this cluster acts on the source, and on which others nobody knows."""
+
+    manager: str
+    """Its namespace."""
+    message: str
+
+
 class EmitEvent(msgspec.Struct, frozen=True):
     """An event on the source."""
 
@@ -163,6 +171,7 @@ Action = (
     | DeleteMirror
     | DeleteSource
     | StopKind
+    | ReportOtherManager
     | EmitEvent
 )
 
@@ -179,7 +188,10 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def requests(self) -> int:
         """How many requests the actions make."""
-        return sum(not isinstance(action, RequestAssignment | AwaitMove | EmitEvent) for action in self.actions)
+        return sum(
+            not isinstance(action, RequestAssignment | AwaitMove | ReportOtherManager | EmitEvent)
+            for action in self.actions
+        )
 
     @property
     def needs_assignment(self) -> bool:

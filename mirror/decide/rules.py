@@ -22,6 +22,7 @@ from mirror.decide.moving import (
     move_text,
     take_returned_completion,
 )
+from mirror.decide.other_managers import leave_other_managers
 from mirror.decide.plan import (
     Action,
     CreateMirror,
@@ -311,6 +312,7 @@ def _age_seconds(seen: Snapshot) -> float:
 
 RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     ignore_deleting,
+    leave_other_managers,
     trust_record,
     leave_what_others_write,
     take_returned_completion,

@@ -128,6 +128,10 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     lease_refused_at: float = float("-inf")
     breach_told: str = ""
     """The uid of a copy that ran although it must not have, as was reported."""
+    other_manager: str = ""
+    """The namespace of another manager of this cluster, which has recorded its worker; users may take its mark away."""
+    manager_told: str = ""
+    """The one that was reported."""
 
     @property
     def refusal_texts(self) -> dict[str, str]:
@@ -182,6 +186,8 @@ class MemoryChange(TypedDict, total=False):
     lease_ends_at: float | None
     lease_refused_at: float
     breach_told: str
+    other_manager: str
+    manager_told: str
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -248,6 +254,8 @@ class Policy(msgspec.Struct, frozen=True):
     seed_progress: bool = False
     """What was counted goes along with a move, where the worker lets us write statuses."""
     fence_ttl_seconds: int = 1800
+    manager: str = ""
+    """The namespace of this manager, by which others of the same cluster know its Jobs; empty: nobody asks."""
 
 
 class ReturnedCopy(msgspec.Struct, frozen=True):

@@ -50,6 +50,13 @@ def source_write(
     changes: list[tuple[str, str | None]] = []
     if stored.get(names.ASSIGNED_WORKER) != placed:
         changes.append((names.ASSIGNED_WORKER, placed))
+    if (
+        (manager := seen.policy.manager)
+        and placed
+        and not seen.source.is_finished
+        and stored.get(names.MANAGER) != manager
+    ):
+        changes.append((names.MANAGER, manager))
     if names.HELD in stored and not seen.source.is_suspended:
         changes.append((names.HELD, None))  # somebody released it before us; the next suspension is a user's
     if records is not None and seen.source.placed not in (None, records) and names.MIRROR_UID in stored:

@@ -13,7 +13,14 @@ from mirror.model.text import clean, nearest
 OF_PLACEMENT = (names.WORKER_SELECTOR, names.WORKER_ORDER, names.SPREAD_BY, names.PRIORITY)
 """What of them a worker is chosen by: a change is another request (``controllers.requesting``)."""
 OF_USERS = (*OF_PLACEMENT, names.ON_WORKER_LOSS, names.ON_MIRROR_LOSS, names.CARRY)
-OF_OURS = (names.HELD, names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID, names.CONDITIONS)
+OF_OURS = (
+    names.HELD,
+    names.ASSIGNED_WORKER,
+    names.MANAGER,
+    names.WAITING_BECAUSE,
+    names.MIRROR_UID,
+    names.CONDITIONS,
+)
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     names.ON_WORKER_LOSS: tuple(OnLoss),
     names.ON_MIRROR_LOSS: tuple(OnMirrorLoss),

@@ -16,6 +16,8 @@ PRIORITY = PREFIX + "priority"
 ON_WORKER_LOSS = PREFIX + "on-worker-loss"
 ON_MIRROR_LOSS = PREFIX + "on-mirror-loss"
 ASSIGNED_WORKER = PREFIX + "assigned-worker"
+# The namespace of the manager that has recorded the worker, so that another one of the same cluster leaves it alone.
+MANAGER = PREFIX + "manager"
 CARRY = PREFIX + "carry"
 HELD = PREFIX + "held"
 WAITING_BECAUSE = PREFIX + "waiting-because"

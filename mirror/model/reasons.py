@@ -67,6 +67,7 @@ class Reason(StrEnum):
     DEPENDENCY_NOT_COPIED = "DependencyNotCopied"
     RECORD_CHANGED = "RecordChanged"
     MANAGED_BY_CHANGED = "ManagedByChanged"
+    OTHER_MANAGER = "OtherManager"
     DELETE_REFUSED = "DeleteRefused"
 
     # Where no condition can be written: the annotation and the event say it alone.
@@ -84,6 +85,7 @@ _OF_EVENTS = frozenset(
         Reason.DEPENDENCY_NOT_COPIED,
         Reason.RECORD_CHANGED,
         Reason.MANAGED_BY_CHANGED,
+        Reason.OTHER_MANAGER,
         Reason.DELETE_REFUSED,
     )
 )

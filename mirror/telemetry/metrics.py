@@ -256,6 +256,8 @@ class Metrics:
         self.unstarted_cron_oldest = gauge("cronjob_jobs_unstarted_oldest_seconds", text)
         text = "Statuses of sources that somebody else has written"
         self.foreign_status_writes = counter("foreign_status_writes", text)
+        text = "Unfinished sources that another manager of this cluster has placed, so that they are left alone"
+        self.jobs_of_other_managers = gauge("jobs_of_other_managers", text)
         text = "Looks at a Job that were put off, because it had made as many requests as one Job may"
         self.throttled_keys = counter("throttled_keys", text)
         self.secondary_mirrors = counter("secondary_mirrors", "Mirrors made anew because a user asked for it", "why")

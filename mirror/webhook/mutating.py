@@ -16,7 +16,7 @@ QUEUES = (names.QUEUE_NAME, "kueue.x-k8s.io/prebuilt-workload-name")
 """Labels and annotations of Jobs that another queue holds and releases."""
 _MADE_BY = {("trainer.kubeflow.org", "TrainJob"): ("jobset.x-k8s.io", "JobSet")}
 """Kinds whose children have children that are kinds of ours: of an owner no more than its name is known here."""
-_RECORDS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
+_RECORDS = (names.ASSIGNED_WORKER, names.MANAGER, names.WAITING_BECAUSE, names.MIRROR_UID)
 """Notes about another Job, where one was copied with its annotations."""
 
 

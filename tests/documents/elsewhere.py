@@ -16,6 +16,12 @@ _KUEUE = "takes Kueue, which has images and needs nodes; played by hand with Kue
 _QUEUES = "takes Kueue; what it does is played by tests/flows/test_queues.py"
 
 PROVED: dict[str, str] = {
+    "kubectl annotate jobs --all -n team-a --overwrite jobmirror.io/manager=jobmirror-system": (
+        "tests/controllers/test_flows_two_managers.py::test_a_job_is_taken_over_by_a_mark_of_ones_own"
+    ),
+    "kubectl get events -A --field-selector reason=OtherManager": (
+        "tests/controllers/test_flows_two_managers.py::test_a_job_of_the_other_manager_is_left_alone_and_that_is_told"
+    ),
     "kubectl annotate namespace team-a jobmirror.io/on-worker-loss=Fence": (
         "e2e/test_fence.py::test_what_a_namespace_says_holds_for_its_jobs"
     ),

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
-from doubles.managers import conditions, placed
+from doubles.managers import HOME, conditions, placed
 from flow_invariants import MANAGEMENT, Invariants
 from flow_world import MANAGER, FlowWorld, has_ended, tolerant
 
@@ -99,6 +99,8 @@ def _problems(source: Json, mirrors: dict[str, Json]) -> list[str]:
         return [f"{name} is still going"]
     if worker != (source["metadata"].get("annotations") or {}).get(names.ASSIGNED_WORKER):
         return [f"{name} is placed on {worker}, and its annotation does not say so"]
+    if worker and not has_ended(source) and source["metadata"]["annotations"].get(names.MANAGER) != HOME:
+        return [f"{name} does not say which manager has placed it"]
     if has_ended(source):
         return [problem for where, mirror in mirrors.items() for problem in _leftovers(source, where, mirror)]
     if not is_suspended:

@@ -56,7 +56,13 @@ def test_a_users_own_suspension_stays_the_users() -> None:
 
 def test_notes_about_another_job_go() -> None:
     """A Job that was copied with its annotations."""
-    notes = {names.ASSIGNED_WORKER: "east", names.MIRROR_UID: "u", names.WAITING_BECAUSE: "no worker", "a": "b"}
+    notes = {
+        names.ASSIGNED_WORKER: "east",
+        names.MANAGER: "n",
+        names.MIRROR_UID: "u",
+        names.WAITING_BECAUSE: "no worker",
+        "a": "b",
+    }
     assert claimed(users(annotations=notes))["metadata"]["annotations"] == {"a": "b"} | HELD
 
 

@@ -18,7 +18,7 @@ from mirror.model.views import JobView
 UNTOUCHED_SECONDS = 60.0
 """A manager that runs has placed a Job by then, or said why not."""
 LONGEST_SHOWN = 100
-_OF_LEADERS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
+_OF_LEADERS = (names.ASSIGNED_WORKER, names.MANAGER, names.WAITING_BECAUSE, names.MIRROR_UID)
 _MARKS = (*_OF_LEADERS, names.HELD)
 """The last is the webhook's, which a manager serves that does not lead, or cannot."""
 

@@ -1,0 +1,48 @@
+"""Two managers in two namespaces of one cluster act on the same Jobs, by mistake: each keeps to its own (D2).
+
+Each has its own Lease and workers, and a worker's name may mean two clusters. One of the ``rules``.
+"""
+
+from __future__ import annotations
+
+from mirror.batch import times
+from mirror.decide.plan import Plan, ReportOtherManager
+from mirror.decide.snapshot import Snapshot
+from mirror.model import names
+from mirror.model.text import clean
+
+MARKED_WITHIN_SECONDS = 10.0
+LONGEST_NAMESPACE = 63
+
+
+def leave_other_managers(seen: Snapshot) -> Plan | None:
+    """A source whose worker another manager has recorded is that one's: nothing is written to it or for it (D2)."""
+    source, manager, other = seen.source, seen.policy.manager, seen.memory.other_manager
+    if not manager or source.placed is None or source.is_finished:
+        return None
+    if other:
+        why = _text(other, manager, source.placed)
+        is_told = seen.memory.manager_told == other
+        return Plan(why, () if is_told else (ReportOtherManager(other, why),), None, {"manager_told": other})
+    if source.kind.keeps_metadata_in_status or names.MANAGER in source.found.annotations:
+        return None
+    if seen.memory.recorded_on == source.placed:
+        return None
+    # Of this kind the mark comes with a request of its own, right after the record (D25).
+    left = MARKED_WITHIN_SECONDS - _placed_for_seconds(seen)
+    return Plan("it was just recorded, and not by this process", (), left) if left > 0 else None
+
+
+def _text(other: str, manager: str, worker: str) -> str:
+    return (
+        f"the manager in namespace {clean(other, longest=LONGEST_NAMESPACE)} has placed it on its worker {worker}, and "
+        f"this one, in namespace {manager}, leaves it alone: each needs a managedBy, or namespaces, of its own"
+    )
+
+
+def _placed_for_seconds(seen: Snapshot) -> float:
+    try:
+        placed_at = times.seconds(seen.source.kind.progress(seen.source.found).placed_at)
+    except times.BadTime:
+        return MARKED_WITHIN_SECONDS
+    return abs(seen.now.timestamp() - placed_at)
