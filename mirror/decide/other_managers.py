@@ -6,6 +6,7 @@ Each has its own Lease and workers, and a worker's name may mean two clusters. O
 from __future__ import annotations
 
 from mirror.batch import times
+from mirror.batch.syntax import label_problems
 from mirror.decide.plan import Plan, ReportOtherManager
 from mirror.decide.snapshot import Snapshot
 from mirror.model import names
@@ -34,10 +35,14 @@ def leave_other_managers(seen: Snapshot) -> Plan | None:
 
 
 def _text(other: str, manager: str, worker: str) -> str:
-    return (
+    """Whoever may annotate a Job may put anything there: only a name of a namespace comes into a command."""
+    text = (
         f"the manager in namespace {clean(other, longest=LONGEST_NAMESPACE)} has placed it on its worker {worker}, and "
         f"this one, in namespace {manager}, leaves it alone: each needs a managedBy, or namespaces, of its own"
     )
+    if not label_problems(other):
+        text += f"; if it has moved here: mirror take-over {other} --namespace {manager}"
+    return text
 
 
 def _placed_for_seconds(seen: Snapshot) -> float:

@@ -16,8 +16,11 @@ _KUEUE = "takes Kueue, which has images and needs nodes; played by hand with Kue
 _QUEUES = "takes Kueue; what it does is played by tests/flows/test_queues.py"
 
 PROVED: dict[str, str] = {
-    "kubectl annotate jobs --all -n team-a --overwrite jobmirror.io/manager=jobmirror-system": (
-        "tests/controllers/test_flows_two_managers.py::test_a_job_is_taken_over_by_a_mark_of_ones_own"
+    "mirror take-over jobmirror-system --namespace mirror-system": (
+        "tests/cli/test_cli_take_over.py::test_jobs_on_the_same_workers_are_taken_over"
+    ),
+    "mirror take-over jobmirror-system --namespace mirror-system --dry-run": (
+        "tests/cli/test_cli_take_over.py::test_jobs_on_the_same_workers_are_taken_over"
     ),
     "kubectl get events -A --field-selector reason=OtherManager": (
         "tests/controllers/test_flows_two_managers.py::test_a_job_of_the_other_manager_is_left_alone_and_that_is_told"
