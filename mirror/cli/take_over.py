@@ -15,7 +15,7 @@ from mirror.cli.worker.options import where_options
 @click.option(
     "--same-workers",
     is_flag=True,
-    help="Confirm that each worker's name means the same cluster to both managers, where the other has no record of it.",
+    help="Confirm that each worker's name means the same cluster to both managers, where no record says so.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 @where_options

@@ -23,9 +23,7 @@ THEIRS = "team-system"
 
 def register_there(world: World, name: str, leads_to: str) -> None:
     """A worker of the other installation."""
-    secret = worker_secret(name, leads_to, {})
-    secret["metadata"]["namespace"] = THEIRS
-    world.management.server.put("secrets", secret)
+    world.management.server.put("secrets", worker_secret(name, leads_to, {}, namespace=THEIRS))
 
 
 def world_of_two() -> World:

@@ -31,10 +31,15 @@ def settings_of(origin: str, **changes: Any) -> MirroringSettings:
 
 
 def worker_secret(
-    name: str, kubeconfig: str, annotations: Mapping[str, str], labels: Mapping[str, str] | None = None
+    name: str,
+    kubeconfig: str,
+    annotations: Mapping[str, str],
+    labels: Mapping[str, str] | None = None,
+    *,
+    namespace: str = HOME,
 ) -> Body:
     """The Secret that registers a worker; annotations are ours."""
-    metadata: Body = {"name": name, "namespace": HOME, "labels": {names.WORKER: "true", **(labels or {})}}
+    metadata: Body = {"name": name, "namespace": namespace, "labels": {names.WORKER: "true", **(labels or {})}}
     metadata["annotations"] = {names.PREFIX + key: value for key, value in annotations.items()}
     return {"metadata": metadata, "data": {"kubeconfig": base64.b64encode(kubeconfig.encode()).decode()}}
 

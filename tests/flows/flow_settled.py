@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
-from doubles.managers import HOME, conditions, placed
+from doubles.managers import conditions, placed
 from flow_invariants import MANAGEMENT, Invariants
 from flow_world import MANAGER, FlowWorld, has_ended, tolerant
 
@@ -80,7 +80,7 @@ async def disagreements(world: FlowWorld) -> list[str]:
     for name, worker in world.workers.items():
         for mirror in await worker.api.list("/apis/batch/v1/jobs"):
             source_uid = (mirror["metadata"].get("labels") or {}).get(names.SOURCE_UID, "")
-            mirrors[source_uid][name] = mirror
+            mirrors[source_uid][world.worker_name(name)] = mirror
             if source_uid not in sources:
                 problems.append(f"{mirror['metadata']['name']} on {name} has no source")
     for uid, source in sources.items():
@@ -88,6 +88,7 @@ async def disagreements(world: FlowWorld) -> list[str]:
             problems.append(f"{source['metadata']['name']} is still to go by its time to live")
         if source["spec"].get("managedBy") == names.DEFAULT_MANAGED_BY:
             problems += _problems(source, mirrors[uid])
+            problems += _unmarked(source, world.MANAGERS)
         elif not has_ended(source) and not source["spec"].get("suspend"):
             problems.append(f"{source['metadata']['name']}, which is not ours, has not ended: {source.get('status')}")
     return problems
@@ -99,8 +100,6 @@ def _problems(source: Json, mirrors: dict[str, Json]) -> list[str]:
         return [f"{name} is still going"]
     if worker != (source["metadata"].get("annotations") or {}).get(names.ASSIGNED_WORKER):
         return [f"{name} is placed on {worker}, and its annotation does not say so"]
-    if worker and not has_ended(source) and source["metadata"]["annotations"].get(names.MANAGER) != HOME:
-        return [f"{name} does not say which manager has placed it"]
     if has_ended(source):
         return [problem for where, mirror in mirrors.items() for problem in _leftovers(source, where, mirror)]
     if not is_suspended:
@@ -110,6 +109,14 @@ def _problems(source: Json, mirrors: dict[str, Json]) -> list[str]:
     if set(mirrors) - {worker}:
         return [f"{name} is placed on {worker}, and has mirrors on {sorted(mirrors)}"]
     return [f"{name} is suspended, its mirror is not" for mirror in mirrors.values() if not mirror["spec"]["suspend"]]
+
+
+def _unmarked(source: Json, managers: Collection[str]) -> list[str]:
+    """Whether it is placed and does not say by whom; one that has ended is nobody's any more (D2)."""
+    metadata = source["metadata"]
+    if not placed(source) or has_ended(source) or (metadata.get("annotations") or {}).get(names.MANAGER) in managers:
+        return []
+    return [f"{metadata['name']} does not say which manager has placed it"]
 
 
 def _leftovers(source: Json, where: str, mirror: Json) -> list[str]:

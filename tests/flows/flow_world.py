@@ -52,6 +52,8 @@ class FlowWorld:
     """All clusters, and the one manager, which may be killed and started again."""
 
     PLANE: ClassVar[type[ControlPlane]] = ControlPlane
+    MANAGERS: ClassVar[Collection[str]] = (HOME,)
+    """The namespaces that each source that is placed names one of."""
     EXPECTED_ERRORS: ClassVar[Collection[str]] = ()
     """Lines of the log that tell of what was done to this world, not of a mistake of ours."""
 
@@ -96,7 +98,7 @@ class FlowWorld:
     def start_manager(self) -> None:
         """Start it, unless it runs, or has nothing to manage."""
         if self._manager is None and self.workers:
-            self._manager = self._scope.create_task(self._run_manager(), name="manager")
+            self._manager = self._scope.create_task(self._run_manager(self._mirroring_settings()), name="manager")
 
     async def kill_manager(self) -> None:
         """End it in the middle of whatever it does."""
@@ -105,12 +107,12 @@ class FlowWorld:
             manager.cancel()
             await asyncio.wait({manager})
 
-    async def _run_manager(self) -> None:
+    async def _run_manager(self, settings: MirroringSettings) -> None:
         log = get_log("mirror")
         management = self.management.client(peer=MANAGER)
         environment = Environment(self.clock, log, self.metrics)
         mirroring = self.mirroring = build_mirroring(
-            management, self._mirroring_settings(), connector=self._connect, environment=environment
+            management, settings, connector=self._connect, environment=environment
         )
         registry = self.registry = mirroring.registry
         try:
@@ -121,11 +123,11 @@ class FlowWorld:
         finally:
             await management.close()
 
-    def _mirroring_settings(self) -> MirroringSettings:
+    def _mirroring_settings(self, **changes: Any) -> MirroringSettings:
         # Said although it is the origin already: others may have the same one by mistake.
         transform = MirrorTransform(self.origin, management_uid=self.origin)
         own = {"policy": Policy(lost_after_seconds=LOST_AFTER_SECONDS), "transform": transform}
-        return settings_of(self.origin, **{**own, **self._settings})
+        return settings_of(self.origin, **{**own, **self._settings, **changes})
 
     async def _connect(self, name: str, kubeconfig: bytes) -> Client:
         """``workers.registry.Connector``: a kubeconfig is the name of the cluster that it leads to."""
@@ -141,10 +143,13 @@ class FlowWorld:
         await self._write_secret(name, name, annotations)
 
     async def _write_secret(self, name: str, leads_to: str, annotations: Mapping[str, str]) -> None:
-        body = worker_secret(name, leads_to, annotations)
-        secrets, api = f"/api/v1/namespaces/{HOME}/secrets", self.management.api
+        await self._put_secret(worker_secret(name, leads_to, annotations))
+
+    async def _put_secret(self, body: Json) -> None:
+        metadata, api = body["metadata"], self.management.api
+        secrets = f"/api/v1/namespaces/{metadata['namespace']}/secrets"
         try:
-            await api.replace(f"{secrets}/{name}", body)
+            await api.replace(f"{secrets}/{metadata['name']}", body)
         except StatusError as refused:
             if refused.code != 404:
                 raise
@@ -153,6 +158,10 @@ class FlowWorld:
     async def unregister(self, name: str) -> None:
         """Delete a worker's Secret, if it has one."""
         await tolerant(self.management.api.delete(f"/api/v1/namespaces/{HOME}/secrets/{name}"))
+
+    def worker_name(self, cluster: str) -> str:
+        """What its manager calls it."""
+        return cluster
 
     # -- Jobs ----------------------------------------------------------------------------------------------------------
 

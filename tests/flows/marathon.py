@@ -29,6 +29,7 @@ MACHINES = (
     "recreate",
     "declared",
     "annotated",
+    "two-managers",
 )
 
 
@@ -73,6 +74,7 @@ def play(
     import traceback
 
     from flow_machine import Everybody
+    from flow_machine_base import Machine
     from flow_machine_declared import Annotated, Declared
     from flow_machine_fence import Fencing
     from flow_machine_interference import Interference
@@ -81,6 +83,7 @@ def play(
     from flow_machine_moves import Moving
     from flow_machine_queues import Queues
     from flow_machine_recreate import StartingOver
+    from flow_machine_two_managers import TwoManagers
     from hypothesis import HealthCheck, Phase, seed, settings
     from hypothesis.stateful import run_state_machine_as_test
 
@@ -88,7 +91,8 @@ def play(
     from mirror.telemetry.logs import set_up_logging
 
     set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
-    played = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver, Declared, Annotated)
+    played: Sequence[type[Machine]] = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver)
+    played = (*played, Declared, Annotated, TwoManagers)
     machine = dict(zip(MACHINES, played, strict=True))[machine_of(number, machines)]
     wanted = settings(
         max_examples=max(1, STEPS // length),

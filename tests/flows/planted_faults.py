@@ -319,6 +319,20 @@ FAULTS = (
         "                if False:\n",
         "declared",
     ),
+    PlantedFault(
+        "another manager's record is taken for one's own",
+        "decide/other_managers.py",
+        "    if other:\n",
+        "    if False:\n",
+        "two-managers",
+    ),
+    PlantedFault(
+        "who has placed a Job is not written",
+        "decide/writing.py",
+        "        changes.append((names.MANAGER, manager))\n",
+        "        pass\n",
+        "two-managers",
+    ),
 )
 
 

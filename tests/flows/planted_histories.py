@@ -14,6 +14,7 @@ from flow_machine_interference import Interference
 from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
+from flow_machine_two_managers import TwoManagers
 
 from mirror.model import names
 
@@ -39,6 +40,8 @@ def play(name: str) -> None:
         starting = machine = StartingOver()
     elif name in OF_MOVES:
         moving = machine = Moving()
+    elif name in OF_TWO_MANAGERS:
+        two = machine = TwoManagers()
     else:
         interference = machine = Interference()
     try:
@@ -52,6 +55,8 @@ def play(name: str) -> None:
             OF_STARTING_OVER[name](starting)
         elif name in OF_MOVES:
             OF_MOVES[name](moving)
+        elif name in OF_TWO_MANAGERS:
+            OF_TWO_MANAGERS[name](two)
         else:
             interference.an_operator_sets_it_up(prefix="", is_own_worker=name in ON_ITSELF, has_standby=False)
             HISTORIES[name](interference)
@@ -345,6 +350,24 @@ OF_FENCES: Mapping[str, Callable[[Fencing], None]] = {
     ),
     "a lease is above the deadline of its user": _user_deadline,
     "an expired lease is a verdict": _fenced("", after=20.0, seconds=330.0),
+}
+
+
+def _placed_by_either(machine: TwoManagers) -> None:
+    """Both have an east; one that starts anew has nothing but the mark to go by."""
+    for name in ("a", "b", "c", "d"):
+        machine.a_user_creates(
+            name=name, kind="slow", annotations="east only", is_suspended=False, is_ours=True, wait=3.0
+        )
+    machine.the_other_manager_dies(wait=1.0)
+    machine.the_other_manager_starts(wait=12.0)
+    machine.the_manager_dies(wait=1.0)
+    machine.the_manager_starts(wait=12.0)
+
+
+OF_TWO_MANAGERS: Mapping[str, Callable[[TwoManagers], None]] = {
+    "another manager's record is taken for one's own": _placed_by_either,
+    "who has placed a Job is not written": _placed_by_either,
 }
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "one label is enough": _others_label,
