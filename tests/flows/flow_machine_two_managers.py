@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from doubles.managers import HOME, worker_secret
@@ -53,7 +54,7 @@ class WorldOfTwo(FlowWorld):
     def start_other_manager(self) -> None:
         """Start it, unless it runs."""
         if self._other is None:
-            self._other = self._scope.create_task(self._run_manager(self._other_settings()), name="other manager")
+            self._other = self._scope.create_task(self._manage(self._other_settings()), name="other manager")
 
     async def kill_other_manager(self) -> None:
         """End it in the middle of whatever it does."""
@@ -63,7 +64,7 @@ class WorldOfTwo(FlowWorld):
             await asyncio.wait({other})
 
     def _other_settings(self) -> MirroringSettings:
-        return self._mirroring_settings(namespace=THEIRS, closed_namespaces=("kube-*", THEIRS))
+        return replace(self._mirroring_settings(), namespace=THEIRS, closed_namespaces=("kube-*", THEIRS))
 
     async def _write_secret(self, name: str, leads_to: str, annotations: Mapping[str, str]) -> None:
         if name == SOUTH:

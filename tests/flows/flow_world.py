@@ -98,7 +98,7 @@ class FlowWorld:
     def start_manager(self) -> None:
         """Start it, unless it runs, or has nothing to manage."""
         if self._manager is None and self.workers:
-            self._manager = self._scope.create_task(self._run_manager(self._mirroring_settings()), name="manager")
+            self._manager = self._scope.create_task(self._run_manager(), name="manager")
 
     async def kill_manager(self) -> None:
         """End it in the middle of whatever it does."""
@@ -107,7 +107,10 @@ class FlowWorld:
             manager.cancel()
             await asyncio.wait({manager})
 
-    async def _run_manager(self, settings: MirroringSettings) -> None:
+    async def _run_manager(self) -> None:
+        await self._manage(self._mirroring_settings())
+
+    async def _manage(self, settings: MirroringSettings) -> None:
         log = get_log("mirror")
         management = self.management.client(peer=MANAGER)
         environment = Environment(self.clock, log, self.metrics)
@@ -123,11 +126,11 @@ class FlowWorld:
         finally:
             await management.close()
 
-    def _mirroring_settings(self, **changes: Any) -> MirroringSettings:
+    def _mirroring_settings(self) -> MirroringSettings:
         # Said although it is the origin already: others may have the same one by mistake.
         transform = MirrorTransform(self.origin, management_uid=self.origin)
         own = {"policy": Policy(lost_after_seconds=LOST_AFTER_SECONDS), "transform": transform}
-        return settings_of(self.origin, **{**own, **self._settings, **changes})
+        return settings_of(self.origin, **{**own, **self._settings})
 
     async def _connect(self, name: str, kubeconfig: bytes) -> Client:
         """``workers.registry.Connector``: a kubeconfig is the name of the cluster that it leads to."""
