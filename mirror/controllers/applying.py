@@ -129,7 +129,7 @@ class Applier:
     def _report_other_manager(self, seen: Snapshot, action: ReportOtherManager) -> None:
         """On each Job, and in the log now and then: whoever may annotate a Job may put any name there."""
         self._t.record_event(seen, Reason.OTHER_MANAGER, action.message)
-        now, jobs = seen.monotonic, self._t.state.memories.of_other_managers
+        now, jobs = seen.monotonic, len(self._t.state.memories.others)
         if now - self._other_manager_logged_at >= LOG_AGAIN_SECONDS:
             self._other_manager_logged_at = now
             manager = clean(action.manager, longest=LONGEST_NAMESPACE)

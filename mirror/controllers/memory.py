@@ -24,8 +24,8 @@ class Memories:
         self._memories: dict[str, Memory] = {}
         # Those that a worker has refused something; few, so that a worker's change costs nothing by the other sources.
         self._refused: set[str] = set()
-        # Those that another manager of this cluster has placed.
-        self._others: set[str] = set()
+        self.others: set[str] = set()
+        """Those that another manager of this cluster has placed: where a memory has ``other_manager``."""
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._left: OrderedDict[str, None] = OrderedDict()
 
@@ -37,7 +37,6 @@ class Memories:
         if uid not in self._gone:  # work that was under way when its source went must leave nothing behind
             self._memories[uid] = changed
             (self._refused.add if changed.refusals or changed.patch_refused else self._refused.discard)(uid)
-            (self._others.add if changed.other_manager else self._others.discard)(uid)
         return changed
 
     def begin_anew(self, uid: str) -> None:
@@ -54,6 +53,7 @@ class Memories:
             foreign_status_writes=was.foreign_status_writes,
             foreign_written_at=was.foreign_written_at,
         )
+        self.note_other_manager(uid, was.other_manager)
 
     def recorded_uid(self, kind: Kind, source: Object) -> str | None:
         """The uid of a source's mirror: the one that this process made or found, else the one that is recorded."""
@@ -94,12 +94,12 @@ class Memories:
     def forget(self, uid: str) -> None:
         self._memories.pop(uid, None)
         self._refused.discard(uid)
-        self._others.discard(uid)
+        self.others.discard(uid)
 
-    @property
-    def of_other_managers(self) -> int:
-        """How many sources another manager has placed."""
-        return len(self._others)
+    def note_other_manager(self, uid: str, other: str) -> None:
+        """Another manager of this cluster, in this namespace, has placed a source, or, where empty, none has (D2)."""
+        self.set(uid, other_manager=other)
+        (self.others.add if self.of(uid).other_manager else self.others.discard)(uid)
 
     def note_gone(self, uid: str, mirror_uid: str | None) -> None:
         """The deletion of this source was seen: nothing has to be asked before its mirror goes (D10)."""

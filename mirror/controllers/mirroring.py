@@ -128,7 +128,7 @@ class Mirroring:
     @property
     def jobs_of_other_managers(self) -> int:
         """How many unfinished sources another manager of this cluster has placed."""
-        return self._state.memories.of_other_managers
+        return len(self._state.memories.others)
 
     @property
     def recorder(self) -> EventRecorder:

@@ -42,7 +42,7 @@ class Preparer:
         state.assigner.release_unusable(key, uid)
         if not recorded and state.stopped.is_stopped(kind):
             state.assigner.finish(key)
-        if recorded and not state.memories.of(uid).other_manager:
+        if recorded and uid not in state.memories.others:
             self._registry.ensure_registered(recorded)
             if state.terms is not NO_TERMS:
                 self._note_term(kind, source)

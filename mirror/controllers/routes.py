@@ -104,7 +104,8 @@ class Routes:
             self._on_foreign_status(kind, old, new)
             self._memories.forget_end(kind, new, is_leading=self._intake.is_leading)
             self._forget_mirror_before(kind, old, new)
-        self._note_manager(kind, new)
+        if new.annotations.get(names.MANAGER) != self._manager or new.metadata.uid in self._memories.others:
+            self._note_manager(kind, new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(kind, new)
         if is_suspended or _withdraws_request(old, new):
@@ -124,15 +125,15 @@ class Routes:
     def _note_manager(self, kind: Kind, found: Object) -> None:
         """Whether another manager of this cluster has placed it: that stays known where a user takes the mark away."""
         uid, mark = found.metadata.uid, found.annotations.get(names.MANAGER)
-        was = self._memories.of(uid).other_manager
-        if mark in (None, self._manager) and not was:
+        if mark is None and uid not in self._memories.others:
             return
+        was = self._memories.of(uid).other_manager
         summary = kind.summary(found)
         other = was if mark is None else mark
         if other == self._manager or summary.placed is None or summary.is_finished:
             other = ""
         if other != was:
-            self._memories.set(uid, other_manager=other)
+            self._memories.note_other_manager(uid, other)
 
     def _on_source_gone(self, kind: Kind, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(kind, old)
@@ -344,6 +345,8 @@ def _carries_other_metadata(old: Object, new: Object) -> bool:
     """Whether its mirror would have other labels or annotations than before; ours are none of it."""
     if old.labels != new.labels:
         return True
+    if old.annotations == new.annotations:
+        return False
     one, other = (
         {key: value for key, value in found.annotations.items() if not key.startswith(names.PREFIX)}
         for found in (old, new)

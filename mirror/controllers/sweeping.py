@@ -296,7 +296,7 @@ class Sweeper:
     def _is_others(self, found: Object) -> bool:
         """Whether another manager of this cluster has placed a source: it may know this worker by another name (D2)."""
         marked = found.annotations.get(names.MANAGER, self._manager) != self._manager
-        return marked or bool(self._memories.of(found.metadata.uid).other_manager)
+        return marked or found.metadata.uid in self._memories.others
 
     async def _is_kind_served(self, kind: Kind) -> bool:
         """Whether an absence proves something: with a definition that is deleted all its objects go (D23)."""

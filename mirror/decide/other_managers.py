@@ -18,18 +18,23 @@ LONGEST_NAMESPACE = 63
 
 def leave_other_managers(seen: Snapshot) -> Plan | None:
     """A source whose worker another manager has recorded is that one's: nothing is written to it or for it (D2)."""
-    source, manager, other = seen.source, seen.policy.manager, seen.memory.other_manager
-    if not manager or source.placed is None or source.is_finished:
+    other, source = seen.memory.other_manager, seen.source
+    if not other:
+        return None if source.kind.keeps_metadata_in_status else _await_mark(seen)
+    if source.placed is None or source.is_finished:
         return None
-    if other:
-        why = _text(other, manager, source.placed)
-        is_told = seen.memory.manager_told == other
-        return Plan(why, () if is_told else (ReportOtherManager(other, why),), None, {"manager_told": other})
-    if source.kind.keeps_metadata_in_status or names.MANAGER in source.found.annotations:
+    why = _text(other, seen.policy.manager, source.placed)
+    is_told = seen.memory.manager_told == other
+    return Plan(why, () if is_told else (ReportOtherManager(other, why),), None, {"manager_told": other})
+
+
+def _await_mark(seen: Snapshot) -> Plan | None:
+    """Of this kind the mark comes with a request of its own, right after the record (D25)."""
+    source = seen.source
+    if not seen.policy.manager or source.placed is None or source.is_finished:
         return None
-    if seen.memory.recorded_on == source.placed:
+    if names.MANAGER in source.found.annotations or seen.memory.recorded_on == source.placed:
         return None
-    # Of this kind the mark comes with a request of its own, right after the record (D25).
     left = MARKED_WITHIN_SECONDS - _placed_for_seconds(seen)
     return Plan("it was just recorded, and not by this process", (), left) if left > 0 else None
 

@@ -50,12 +50,8 @@ def source_write(
     changes: list[tuple[str, str | None]] = []
     if stored.get(names.ASSIGNED_WORKER) != placed:
         changes.append((names.ASSIGNED_WORKER, placed))
-    if (
-        (manager := seen.policy.manager)
-        and placed
-        and not seen.source.is_finished
-        and stored.get(names.MANAGER) != manager
-    ):
+    manager = seen.policy.manager
+    if placed and stored.get(names.MANAGER) != manager and manager and not seen.source.is_finished:
         changes.append((names.MANAGER, manager))
     if names.HELD in stored and not seen.source.is_suspended:
         changes.append((names.HELD, None))  # somebody released it before us; the next suspension is a user's
