@@ -116,7 +116,8 @@ async def is_left_alone(world: World, ours: RunningManager) -> None:
     assert world.source() == source
     text = (
         f"the manager in namespace {THEIRS} has placed it on its worker east, and this one, in namespace {HOME}, "
-        "leaves it alone: each needs a managedBy, or namespaces, of its own"
+        "leaves it alone: each needs a managedBy, or namespaces, of its own; if it has moved here: "
+        f"mirror take-over {THEIRS} --namespace {HOME}"
     )
     assert world.texts("OtherManager") == [text]
     assert world.writes() <= writes

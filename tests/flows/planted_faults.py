@@ -322,8 +322,8 @@ FAULTS = (
     PlantedFault(
         "another manager's record is taken for one's own",
         "decide/other_managers.py",
-        "    if other:\n",
-        "    if False:\n",
+        "    if not other:\n",
+        "    if True:\n",
         "two-managers",
     ),
     PlantedFault(
