@@ -30,7 +30,7 @@ def shown(path: Path) -> str:
 def test_copies_are_up_to_date() -> None:
     """Rights, alerts and the version are those of their sources: `python deploy/generate.py` changes nothing."""
     done = subprocess.run(
-        [sys.executable, DEPLOY / "generate.py", "--check"], capture_output=True, text=True, timeout=600
+        [sys.executable, DEPLOY / "generate.py", "--check"], capture_output=True, text=True, timeout=280
     )
 
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -39,7 +39,7 @@ def test_copies_are_up_to_date() -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=shown)
 def test_shell_scripts_are_clean(script: Path) -> None:
     """ShellCheck has nothing to say."""
-    done = subprocess.run([PROGRAMS / "shellcheck", "-x", script], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([PROGRAMS / "shellcheck", "-x", script], capture_output=True, text=True, timeout=280)
 
     assert done.stdout == ""
 
@@ -52,7 +52,7 @@ def test_the_scripts_are_found() -> None:
 def test_the_dockerfile_is_clean() -> None:
     """hadolint has nothing to say."""
     dockerfile = DEPLOY / "image/Dockerfile"
-    done = subprocess.run([PROGRAMS / "hadolint", dockerfile], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([PROGRAMS / "hadolint", dockerfile], capture_output=True, text=True, timeout=280)
 
     assert (done.returncode, done.stdout) == (0, "")
 

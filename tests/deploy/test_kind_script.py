@@ -57,7 +57,7 @@ def played(folder: Path, *arguments: str, fails: str = "nothing", **environment:
         },
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=280,
     )
     return done.returncode, notes.read_text().splitlines() if notes.exists() else []
 
