@@ -105,6 +105,7 @@ class Coordinator:
         self._changed = asyncio.Event()
         self._held: dict[int, _Held] = {}
         self._obstacle = ""
+        environment.metrics.before_scrape(self._count_holders)
 
     @property
     def obstacle(self) -> str:
@@ -116,6 +117,12 @@ class Coordinator:
         """The slots that it works on."""
         slots = self._settings.member.slots
         return tuple(Slot(index, slots) for index, held in sorted(self._held.items()) if held.leadership.is_leader)
+
+    def _count_holders(self) -> None:
+        """Of each slot, so that the sum over all replicas is how many hold it: 1, or something is wrong."""
+        held = {slot.index for slot in self.held}
+        for index in range(self._settings.member.slots):
+            self._environment.metrics.slot_holders.labels(str(index)).set(index in held)
 
     def term_of(self, worker: str) -> str:
         """In which term the slot of a worker is held, by whomever; empty: nobody holds it (S6)."""

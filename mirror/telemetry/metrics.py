@@ -294,6 +294,7 @@ class Metrics:
 
     def _make_process(self, program: str) -> None:
         self.leader = self._gauge("leader", "1 while this process holds the Lease")
+        self.slot_holders = self._gauge("slot_holders", "1 while this process holds the slot", "slot")
         self.task_restarts = self._counter("task_restarts", "Supervised tasks started again after a failure", "task")
         self.loop_lag = self._gauge("loop_lag_seconds", "How late the event loop recently was, at worst")
         what = self._gauge("build_info", "Always 1; the labels say what runs", "version", "program")

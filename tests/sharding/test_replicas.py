@@ -127,6 +127,7 @@ async def test_three_replicas_share_the_workers_and_run_each_job_once() -> None:
         await asyncio.sleep(150)
         held = Counter(share for one in replicas for share in one.shares)
         assert held == Counter({"assigning": 1} | {f"{index} of {SLOTS}": 1 for index in range(SLOTS)})
+        assert [sum(_says_it_holds(one, index) for one in replicas) for index in range(SLOTS)] == [1] * SLOTS
         jobs = [f"train-{number}" for number in range(24)]
         for name in jobs:
             world.create(job(name))
@@ -137,6 +138,13 @@ async def test_three_replicas_share_the_workers_and_run_each_job_once() -> None:
             await finish(world, name)
         await asyncio.sleep(10)
         assert all("Complete" in world.conditions(name) for name in jobs)
+
+
+def _says_it_holds(replica: Replica, index: int) -> float:
+    """As a scraper sees it."""
+    metrics = replica.environment.metrics
+    metrics.render()
+    return metrics.registry.get_sample_value("jobmirror_slot_holders", {"slot": str(index)}) or 0.0
 
 
 async def test_a_replica_that_is_killed_costs_the_time_of_its_leases_and_nothing_else() -> None:

@@ -45,6 +45,7 @@ def series(metrics: Metrics) -> dict[str, float]:
         "jobmirror_waiting_jobs",
         'jobmirror_task_restarts_total{task="watch"}',
         "jobmirror_leader",
+        'jobmirror_slot_holders{slot="3"}',
         "jobmirror_loop_lag_seconds",
         'jobmirror_secondary_mirrors_total{why="WorkerLost"}',
         'job_controller_jobs_by_external_controller_total{controller_name="jobmirror.io/controller"}',
@@ -63,6 +64,7 @@ def test_every_metric_is_offered_under_its_name(name: str) -> None:
     metrics.on_task_restart("watch east")
     metrics.secondary_mirrors.labels("WorkerLost").inc()
     metrics.on_external_job("jobmirror.io/controller")
+    metrics.slot_holders.labels("3").set(1)
 
     assert name in series(metrics)
 
