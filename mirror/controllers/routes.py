@@ -105,7 +105,7 @@ class Routes:
             self._memories.forget_end(kind, new, is_leading=self._intake.is_leading)
             self._forget_mirror_before(kind, old, new)
         if new.annotations.get(names.MANAGER) != self._manager or new.metadata.uid in self._memories.others:
-            self._note_manager(kind, new)
+            self._note_manager(kind, old, new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(kind, new)
         if is_suspended or _withdraws_request(old, new):
@@ -122,10 +122,16 @@ class Routes:
             because = new.annotations.get(names.WAITING_BECAUSE, "").removeprefix(f"worker {worker}: ")
             self._refusals.note_refused(key, new.metadata.uid, worker, because)
 
-    def _note_manager(self, kind: Kind, found: Object) -> None:
-        """Whether another manager of this cluster has placed it: that stays known where a user takes the mark away."""
+    def _note_manager(self, kind: Kind, old: Object | None, found: Object) -> None:
+        """Whether another manager of this cluster has placed it: that stays known where a user takes the mark away.
+
+        Where the mark was ours while we lead, whatever is there instead is a user's, who may not free a Job from its
+        manager: ``mirror take-over`` waits until nobody leads.
+        """
         uid, mark = found.metadata.uid, found.annotations.get(names.MANAGER)
-        if mark is None and uid not in self._memories.others:
+        if self._intake.is_leading and old is not None and self._was_marked_by_us(kind, old, found):
+            self._memories.set(uid, is_marked_by_us=True)
+        if (mark is None or self._memories.of(uid).is_marked_by_us) and uid not in self._memories.others:
             return
         was = self._memories.of(uid).other_manager
         summary = kind.summary(found)
@@ -134,6 +140,11 @@ class Routes:
             other = ""
         if other != was:
             self._memories.note_other_manager(uid, other)
+
+    def _was_marked_by_us(self, kind: Kind, old: Object, new: Object) -> bool:
+        placed = kind.summary(old).placed
+        is_same = old.metadata.uid == new.metadata.uid and placed is not None and placed == kind.summary(new).placed
+        return is_same and old.annotations.get(names.MANAGER) == self._manager
 
     def _on_source_gone(self, kind: Kind, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(kind, old)

@@ -130,6 +130,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """The uid of a copy that ran although it must not have, as was reported."""
     other_manager: str = ""
     """The namespace of another manager of this cluster, which has recorded its worker; users may take its mark away."""
+    is_marked_by_us: bool = False
+    """It had our mark when somebody took that away, or put another one there."""
     manager_told: str = ""
     """The one that was reported."""
 
@@ -187,6 +189,7 @@ class MemoryChange(TypedDict, total=False):
     lease_refused_at: float
     breach_told: str
     other_manager: str
+    is_marked_by_us: bool
     manager_told: str
 
 

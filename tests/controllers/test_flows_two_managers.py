@@ -150,6 +150,29 @@ async def test_a_mark_that_a_user_takes_away_is_put_back_and_meanwhile_nobody_el
         assert "Failed" not in world.conditions()
 
 
+async def test_who_may_annotate_a_job_cannot_free_it_from_its_manager() -> None:
+    """It would run on although a queue has suspended it, or its worker is emptied."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        (worker,) = world.mirrors()
+        world.controller(worker).start("train")
+        await manager.settle()
+        for number in range(3):
+            world.edit(lambda body: body["metadata"]["annotations"].update({names.MANAGER: THEIRS}))
+            world.edit(lambda body, at=number: body["metadata"]["labels"].update(at=str(at)))
+            world.edit(lambda body: body["metadata"]["annotations"].pop(names.MANAGER, None))
+            world.edit(lambda body: body["metadata"]["annotations"].update({names.MANAGER: "of-a-third"}))
+            await manager.settle(5)
+            assert manager_of_job(world) == HOME
+        world.edit(lambda body: body["spec"].update(suspend=True))
+        world.edit(lambda body: body["metadata"]["annotations"].update({names.MANAGER: THEIRS}))
+        await manager.settle(5)
+        assert (world.mirror(worker) or {})["spec"]["suspend"] is True
+        assert world.texts("OtherManager") == []
+        assert manager.mirroring.jobs_of_other_managers == 0
+
+
 async def test_a_job_is_taken_over_by_a_mark_of_ones_own() -> None:
     """A manager that has moved to another namespace: an operator's word, since the old one might live on."""
     world = World()
