@@ -34,6 +34,11 @@ _OTHERS = ("job-controller", "ttl-after-finished-controller")
 USER = "jane"
 _ACCESS = {"access": {"enabled": True, "url": "https://jobmirror.example"}}
 _HTTPS = {"webhook": {"enabled": True}, "https": {"listen": "127.0.0.1:0"}}
+SHARDING: Json = {
+    "leaderElection": {"leaseDuration": "10s", "renewDeadline": "8s", "retryPeriod": "1s"},
+    "sharding": {"slots": 2},
+}
+"""Settings of one of several active managers."""
 SERVING: Json = {**_HTTPS, **_ACCESS, "workers": {"createNamespaces": True}}
 """Settings with which rights on whom to trust, users and pods come in."""
 COPYING: Json = {
@@ -285,6 +290,19 @@ async def renewing_life(manager: ManagerProcess, scene: Scene) -> None:
     secret = f"/api/v1/namespaces/{manager.namespace}/secrets/{worker}"
     before = (await manager.client.get(secret))["data"]
     await manager.client.wait_until(secret, lambda found: found and found["data"] != before)
+
+
+async def sharded_life(manager: ManagerProcess, scene: Scene) -> None:
+    """One of several active managers, alone: it takes all slots, works, and takes its leave."""
+    await scene.create(job("done", manager.managed_by))
+    await scene.source_until("done", is_complete)
+    await manager.stop()
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{manager.namespace}/leases"
+    await until(lambda: manager.client.list(leases), lambda found: not any(map(is_of_a_member, found)))
+
+
+def is_of_a_member(lease: Json) -> bool:
+    return str(lease["metadata"]["name"]).startswith(names.MEMBER_LEASE)
 
 
 async def life_of_jobs(scene: Scene) -> None:

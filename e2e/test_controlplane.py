@@ -180,15 +180,18 @@ class TestLeavings:
         assert not cluster.directory.exists()
 
     async def test_a_failed_start_shows_the_log_and_leaves_nothing(
-        self, binaries: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, binaries: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """An API server that does not start ends the wait at once, with its own words."""
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may run the same test beside this one
-        with pytest.raises(ProgramEnded, match="unknown flag: --no-such-flag"):
-            async with Cluster.start("broken", Shape(apiserver_args=["--no-such-flag"])):
-                pass
+        # Others may run the same test beside this one; the path of a socket has to be short.
+        with tempfile.TemporaryDirectory(prefix="left-") as folder:
+            monkeypatch.setattr(tempfile, "tempdir", folder)
+            with pytest.raises(ProgramEnded, match="unknown flag: --no-such-flag"):
+                async with Cluster.start("broken", Shape(apiserver_args=["--no-such-flag"])):
+                    pass
+            monkeypatch.undo()
 
-        assert not os.listdir(tmp_path)
+            assert not os.listdir(folder)
 
     async def test_a_program_that_ended_by_itself_is_reported(self, binaries: None) -> None:
         """A test must not pass on half a control plane unknowingly."""

@@ -14,7 +14,7 @@ from e2e.controlplane.audit import AuditEntry
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.intercept import Interceptor
-from e2e.jobs import Scene, is_complete, job, until
+from e2e.jobs import Scene, is_complete, job, runs, until
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
 from e2e.waves import assert_ran_once, until_over
@@ -168,8 +168,11 @@ async def test_a_leader_that_was_frozen_and_overtaken_writes_nothing_when_it_wak
         Recorder.watching([east], scene.namespace) as seen,
     ):
         first.expect_complaints("lease", "Lease")
-        await scene.create(*(job(name, first.managed_by, run_for="1s") for name in names))
-        await scene.event(names[0], "Mirrored")
+        await scene.create(*(job(name, first.managed_by, run_for="5s") for name in names))
+        # Nothing is to be on its way when it is frozen: that would arrive when it wakes. The ends come after.
+        for name in names:
+            await scene.event(name, "Mirrored")
+            await scene.source_until(name, runs())
 
         first.send(signal.SIGSTOP)
         await second.wait_until_ready()

@@ -45,6 +45,7 @@ from e2e.shipped import Permission
 from e2e.shipped_life import (
     COPYING,
     SERVING,
+    SHARDING,
     USER,
     WATCHING,
     chosen_settings,
@@ -57,6 +58,7 @@ from e2e.shipped_life import (
     pods_life,
     renewing_life,
     serving_life,
+    sharded_life,
     strict_cluster,
 )
 
@@ -311,6 +313,7 @@ WAYS = (
         old_clusters,
         _managed(lambda _: {}, renewing_life, renews=True),
     ),
+    Way({"management-sharding": _MANAGEMENT}, old_clusters, _managed(lambda _: dict(SHARDING), sharded_life)),
     Way({"worker-pods": _WORKER}, old_clusters, _managed(lambda _: dict(WATCHING), pods_life)),
     Way({"worker-progress": _WORKER}, two_workers, _managed(lambda _: dict(SEEDING), drained_life)),
     Way({"worker-workloads": _WORKER}, old_clusters, _managed(lambda _: dict(READING), queued_life)),
