@@ -29,7 +29,7 @@ TEAM = "team-rights"
 
 
 class Lacking(ManagerProcess):
-    """A manager whose account lacks a right; ``give`` gives it."""
+    """A manager whose account lacks a permission; ``give`` grants it."""
 
     verb = ""
 

@@ -54,6 +54,7 @@ class Registry:
         self.origin = settings.origin
         self.watches_pods = settings.watch_pods
         self.mirror_selector = f"{names.ORIGIN}={settings.origin}"
+        self._management = management
         self._settings = settings
         self._hooks = hooks
         self._connector = connector

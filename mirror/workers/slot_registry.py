@@ -7,15 +7,12 @@ from dataclasses import replace
 import msgspec
 
 from mirror.kube import requests
-from mirror.kube.client import Client
 from mirror.kube.errors import NotFound
 from mirror.kube.resources import CONFIGMAPS
 from mirror.model import names
 from mirror.model.drains import MOVING, WAIT
-from mirror.runtime.environment import Environment
 from mirror.workers.inventory import FORMER, Entry, IdentityRejected, WorkerInventory
 from mirror.workers.registry import Registry
-from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.worker import SECRET_GONE, Worker
 
@@ -46,19 +43,6 @@ class SlotRegistry(Registry):
     """
 
     _WORKER = SlotWorker
-
-    def __init__(
-        self,
-        management: Client,
-        settings: RegistrySettings,
-        workers: dict[str, Worker],
-        *,
-        hooks: RegistryHooks,
-        connector: Connector,
-        environment: Environment,
-    ) -> None:
-        super().__init__(management, settings, workers, hooks=hooks, connector=connector, environment=environment)
-        self._management = management
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
         if self._record.has_uid(worker.name, uid):
