@@ -29,11 +29,17 @@ CLOSE_SECONDS = 5.0
 CALL_SECONDS = 120.0
 _LOOK_AGAIN_SECONDS = 0.05
 _WHOLE_LOG = 1_000_000
+_GONE = ("Inspected target navigated or closed", "Execution context was destroyed", "Cannot find context")
+"""What a browser says of a script whose document was left before it answered."""
 _LISTENS = re.compile(r"DevTools listening on (ws://\S+)")
 
 
 class ScriptFailed(AssertionError):
     """A script of ours failed in the page; the text says how."""
+
+
+class DocumentGone(ScriptFailed):
+    """It was asked of a document that was just being left, by a link or a form: the next one has to be asked."""
 
 
 def find_chromium() -> Path | None:
@@ -90,7 +96,8 @@ class Tab:
         async with asyncio.timeout(CALL_SECONDS):
             said = await answer
         if "error" in said:
-            raise ScriptFailed(f"{method}: {said['error']}")
+            is_gone = any(text in said["error"]["message"] for text in _GONE)
+            raise (DocumentGone if is_gone else ScriptFailed)(f"{method}: {said['error']}")
         result: dict[str, Any] = said["result"]
         return result
 
@@ -122,18 +129,24 @@ class Tab:
         return str(await self.evaluate(f"document.querySelector({selector!r})?.innerText ?? ''"))
 
     async def wait_for(self, script: str, *, seconds: float = 90.0) -> None:
-        """Until an expression is true.
+        """Until an expression is true, in this document or, after a link or a form, in the next one.
 
         Raises:
             TimeoutError: it does not become so; the text holds the page's.
         """
         try:
             async with asyncio.timeout(seconds):
-                while not await self.evaluate(f"Boolean({script})"):  # noqa: ASYNC110 - a page tells nobody
+                while not await self._is_true(script):  # noqa: ASYNC110 - a page tells nobody
                     await asyncio.sleep(_LOOK_AGAIN_SECONDS)
         except TimeoutError:
             shown = await self.evaluate("document.body.innerText")
             raise TimeoutError(f"never true: {script}\n{shown}\n{self.complaints}") from None
+
+    async def _is_true(self, script: str) -> bool:
+        try:
+            return bool(await self.evaluate(f"Boolean({script})"))
+        except DocumentGone:
+            return False
 
     async def until_complaint(self, text: str) -> None:
         """Until the console was told such an error.
