@@ -71,9 +71,10 @@ async def stage(binaries: None) -> AsyncIterator[Stage]:
             "page": {"enabled": True, "listen": page},
         }
         identity = Identity(NAMESPACE, names.DEFAULT_MANAGED_BY, "prod")
+        reached = await wire.serve_all(stack)
         manager = await stack.enter_async_context(ManagerProcess.start(hub, identity=identity, settings=settings))
         await register(manager, planes, proxies)
-        await wire.register_all(stack, manager, hub.directory)
+        await wire.register_all(manager, hub.directory, reached)
         yield Stage(hub, planes, proxies, manager, f"http://{page}/", await user(hub))
 
 

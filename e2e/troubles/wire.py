@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -40,18 +40,36 @@ _SERVERS = {
 }
 
 
-async def register_all(stack: AsyncExitStack, manager: ManagerProcess, directory: Path) -> None:
-    """Workers whose servers are not what they should be, and one without a server."""
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A worker that is reached, or not: where, and the authority that its kubeconfig names."""
+
+    address: str
+    authority: bytes
+
+
+async def serve_all(stack: AsyncExitStack) -> Mapping[str, Reached]:
+    """By name, workers whose servers are not what they should be, and one without a server.
+
+    Entered before the manager is: a server that ends under its clients never closes a connection whose TLS handshake it
+    was still in.
+    """
     now = datetime.now(UTC)
     someone = Authority.new("someone", now=now).certificate
+    reached = {"unresolved": Reached("https://no-such-host.invalid:6443", someone)}
     for name, server in _SERVERS.items():
         authority = Authority.new(name, now=now - _SOME_DAYS)
         valid = _SOME_DAYS / 2 if server.is_expired else 2 * _SOME_DAYS
         tls = server_context(authority.issue_server([server.name], valid=valid))
-        address = await _serve(stack, tls)
-        known = authority.certificate if server.is_known else someone
-        await _register(manager, directory, name, address, known)
-    await _register(manager, directory, "unresolved", "https://no-such-host.invalid:6443", someone)
+        reached[name] = Reached(await _serve(stack, tls), authority.certificate if server.is_known else someone)
+    return reached
+
+
+async def register_all(manager: ManagerProcess, directory: Path, reached: Mapping[str, Reached]) -> None:
+    """Declare them."""
+    for name, worker in reached.items():
+        path = write_kubeconfig(directory / f"{name}.kubeconfig", worker.address, worker.authority, "a-token")
+        await manager.register(name, kubeconfig=path.read_bytes())
 
 
 async def _serve(stack: AsyncExitStack, tls: object) -> str:
@@ -65,11 +83,6 @@ async def _serve(stack: AsyncExitStack, tls: object) -> str:
     stack.push_async_callback(runner.cleanup)
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()  # type: ignore[arg-type]
     return f"https://127.0.0.1:{runner.addresses[0][1]}"
-
-
-async def _register(manager: ManagerProcess, directory: Path, name: str, address: str, authority: bytes) -> None:
-    path = write_kubeconfig(directory / f"{name}.kubeconfig", address, authority, "a-token")
-    await manager.register(name, kubeconfig=path.read_bytes())
 
 
 async def _ask_for(play: Play, worker: str, because: str) -> None:
