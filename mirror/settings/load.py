@@ -111,7 +111,7 @@ def _read_part(part: type[P], value: object, path: str, problems: list[Problem])
             values[fields[key].name] = _read_value(fields[key].type, raw, below, problems)
         else:
             problems.append(Problem(below, f"unknown key{suggestion(key, tuple(fields))}"))
-    return part(**values) if len(problems) == before else None
+    return part.of_mapping(values) if len(problems) == before else None
 
 
 def _read_value(kind: Any, raw: object, path: str, problems: list[Problem]) -> object:

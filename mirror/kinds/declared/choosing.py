@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 
-from msgspec.structs import replace
-
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
 from mirror.kinds.declared.form import Form
@@ -19,7 +17,6 @@ from mirror.kube.objects import Meta, Object
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import Problem, read_section
 from mirror.settings.rule import suggestion
-from mirror.settings.section import Section
 from mirror.settings.strict_yaml import read_yaml
 
 TABLE = "built_in.yaml"
@@ -85,7 +82,7 @@ def _whole(entry: KindEntry, path: str) -> tuple[KindEntry, list[Problem]]:
             return entry, [Problem(f"{path}.resource", what)]
         if entry.kind not in ("", base.kind):
             return entry, [Problem(f"{path}.kind", f"{base.resource} is built in as {base.kind}; leave kind out")]
-        return _over(base, entry), []
+        return entry.over(base), []
     if not entry.kind:
         return entry, [Problem(f"{path}.kind", "is missing")]
     if not entry.resource:
@@ -95,21 +92,12 @@ def _whole(entry: KindEntry, path: str) -> tuple[KindEntry, list[Problem]]:
     return entry, []
 
 
-def _over(base: Section, entry: Section) -> KindEntry:
-    """The table's entry with everything that an entry of the settings has otherwise than by default."""
-    changed, defaults = {}, type(base)()
-    for name in base.__struct_fields__:
-        value, before = getattr(entry, name), getattr(base, name)
-        if value != getattr(defaults, name):
-            changed[name] = _over(before, value) if isinstance(before, Section) else value
-    return replace(base, **changed)  # type: ignore[return-value]
-
-
 def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
     """What is missing in an entry, and what in it is contradictory."""
     said = [name for name in ("succeeded", "failed") if getattr(entry.done, name)]
     if entry.done.never:
-        found = [Problem(f"{path}.done.{name}", "contradicts done.never; remove one of them") for name in said]
+        what = "contradicts done.never; remove one of them, or make it [] where the kind is built in with it"
+        found = [Problem(f"{path}.done.{name}", what) for name in said]
     else:
         missing = (name for name in ("succeeded", "failed") if name not in said)
         found = [

@@ -20,11 +20,10 @@ from mirror.kube.objects import JUNK
 from mirror.model.text import clean
 from mirror.settings.kinds import KindEntry, ManagedByField
 from mirror.settings.load import Problem, read_section
-from mirror.settings.section import Section
 
 MOST_KINDS = 64
 LONGEST_NAME = 64
-_UNNEEDED = frozenset(("sample",))
+_UNNEEDED = ("sample",)
 """Of an entry: what only a manager needs."""
 
 
@@ -38,7 +37,7 @@ class KnownKinds(NamedTuple):
 
 def written(entries: Sequence[KindEntry]) -> str:
     """The entries as JSON; what they do not say stays unsaid."""
-    return msgspec.json.encode([_without_defaults(one) for one in entries]).decode()
+    return msgspec.json.encode([one.as_mapping(without=_UNNEEDED) for one in entries]).decode()
 
 
 def read(text: str, base: Kinds) -> KnownKinds | None:
@@ -91,17 +90,6 @@ def every_built_in() -> Kinds:
 
 def _unclaimed(entry: KindEntry) -> KindEntry:
     return msgspec.structs.replace(entry, managed_by=ManagedByField(path=entry.managed_by.path))
-
-
-def _without_defaults(part: Section) -> dict[str, Any]:
-    defaults, found = type(part)(), {}
-    for field in msgspec.structs.fields(part):
-        value = getattr(part, field.name)
-        if value == getattr(defaults, field.name) or field.encode_name in _UNNEEDED:
-            continue
-        nested = isinstance(value, Section)
-        found[field.encode_name] = _without_defaults(value) if nested else msgspec.to_builtins(value)
-    return found
 
 
 def _kind_of(entry: object) -> Kind | None:

@@ -10,7 +10,6 @@ from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.registry import Kinds
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import Problem, read_section
-from mirror.settings.section import Section
 
 _WHERE = "recorded kinds"
 
@@ -18,7 +17,7 @@ _WHERE = "recorded kinds"
 def text_of(kinds: Kinds) -> str:
     """Everything that the settings and the table say of these kinds; empty where all of them are code."""
     in_code = registry.BUILT_IN.by_name
-    said = [_differing(kind.entry) for kind in kinds if isinstance(kind, DeclaredKind) and kind.name not in in_code]
+    said = [kind.entry.as_mapping() for kind in kinds if isinstance(kind, DeclaredKind) and kind.name not in in_code]
     return msgspec.json.encode(said).decode() if said else ""
 
 
@@ -37,20 +36,3 @@ def kinds_in(text: str) -> Kinds:
     if problems:
         raise BadKinds(problems)
     return kinds_of([one for one in entries if one is not None])
-
-
-def _differing(section: Section) -> dict[str, object]:
-    """A section as a file has it, without what is so by default."""
-    found: dict[str, object] = {}
-    defaults = type(section)()
-    for field in msgspec.structs.fields(section):
-        value = getattr(section, field.name)
-        if value != getattr(defaults, field.name):
-            found[field.encode_name] = _plain(value)
-    return found
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Section):
-        return _differing(value)
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from declared_objects import condition, source_of
 from doubles import drills
+from msgspec.structs import replace
 
 from mirror.kinds import registry
 from mirror.kinds.declared.choosing import BadKinds, built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.registry import Kinds
+from mirror.settings.kinds import KindEntry
 from mirror.settings.load import SettingsError, parse
 from mirror.wiring import mirroring_settings
 
@@ -62,6 +64,42 @@ def test_one_of_the_table_can_be_had_otherwise() -> None:
     by_resource = chosen("\n- {resource: jobsets.v1alpha2.jobset.x-k8s.io, theirs: [spec.network]}")["JobSet"]
     assert isinstance(by_resource, DeclaredKind)
     assert by_resource.entry.theirs == ("spec.network",)
+
+
+RESET = """
+- kind: TrainJob
+  managedBy: {value: ""}
+  suspend: {path: ""}
+  status: {maxConditions: 0, own: first}
+- {kind: PyTorchJob, theirs: [], pods: {}, timeToLive: "", carry: {suspended: []}}
+- {kind: RayJob, record: condition, requires: [], lost: {conditions: [], zero: []}}
+- {kind: RayCluster, done: {never: false, succeeded: [state=done], failed: [state=failed]}}
+"""
+
+
+def reset_kinds() -> dict[str, KindEntry]:
+    """The entries of kinds of the table, fields of which have their default again."""
+    return {kind.name: kind.entry for kind in chosen(RESET) if isinstance(kind, DeclaredKind)}
+
+
+def test_what_a_mapping_names_holds_even_if_it_is_the_default() -> None:
+    """What is said counts, not what differs from the default; beside it the table's stays."""
+    found, table = reset_kinds(), built_in()
+    train, torch, ray, cluster = (found[name] for name in ("TrainJob", "PyTorchJob", "RayJob", "RayCluster"))
+
+    assert (train.managed_by.value, train.managed_by.since) == ("", table["TrainJob"].managed_by.since)
+    assert (train.suspend.path, train.status.max_conditions, train.done) == ("", 0, table["TrainJob"].done)
+    assert (torch.theirs, torch.pods, torch.time_to_live) == ((), {}, "")
+    assert torch.carry == replace(table["PyTorchJob"].carry, suspended=())
+    assert (ray.record, ray.requires, ray.lost) == ("condition", (), replace(table["RayJob"].lost, zero=()))
+    assert (cluster.done.never, cluster.done.succeeded) == (False, ("state=done",))
+
+
+def test_an_empty_part_changes_nothing() -> None:
+    """A mapping without a key says nothing, nor does one that only repeats the table."""
+    entry = chosen("\n- {kind: TrainJob, status: {}, carry: {}, done: {}}")["TrainJob"]
+    assert isinstance(entry, DeclaredKind)
+    assert entry.entry == built_in()["TrainJob"]
 
 
 def test_one_of_ones_own_is_declared_in_six_lines() -> None:

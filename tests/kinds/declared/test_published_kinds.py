@@ -19,6 +19,7 @@ SIMULATION = """
 kinds:
 - JobSet
 - {kind: MPIJob, status: {limit: 64Ki}}
+- {kind: TrainJob, managedBy: {value: ""}, pods: {}}
 - kind: Simulation
   resource: simulations.v1beta1.example.com
   shortNames: [sim]
@@ -49,8 +50,9 @@ def test_what_is_told_is_what_the_settings_say() -> None:
     text = published.written(settings.kinds)
     told, own = kinds_read(text), kinds_of(settings.kinds)
 
-    assert [kind.name for kind in told] == [kind.name for kind in own] == ["Job", "JobSet", "MPIJob", "Simulation"]
-    for name in ("JobSet", "MPIJob"):
+    names = ["Job", "JobSet", "MPIJob", "TrainJob", "Simulation"]
+    assert [kind.name for kind in told] == [kind.name for kind in own] == names
+    for name in ("JobSet", "MPIJob", "TrainJob"):
         assert entry_of(told, name) == entry_of(own, name)
     assert "sample" not in text
     assert told.named("sim").name == "Simulation"

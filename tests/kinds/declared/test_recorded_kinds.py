@@ -21,6 +21,7 @@ kinds:
   status: {limit: 64Ki, defaults: {rounds: 0}}
   lost: {conditions: [{type: Broken}], set: {phase: Broken, completionTime: now}}
 - {kind: MPIJob, managedBy: {value: example.com/own}}
+- {kind: TrainJob, managedBy: {value: ""}, status: {maxConditions: 0}, needs: []}
 """
 
 
@@ -36,7 +37,7 @@ def test_what_is_built_in_comes_back(name: str) -> None:
 
 
 def test_what_is_declared_comes_back() -> None:
-    """Sizes, values that are null, and what differs from the table."""
+    """Sizes, values that are null, and what differs from the table, be it by having the default."""
     kinds = kinds_of(parse(OWN, "mirror.yaml").kinds)
     assert entries(kinds_in(text_of(kinds))) == entries(kinds)
     assert "managedBy" in text_of(kinds)
