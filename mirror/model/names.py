@@ -41,6 +41,8 @@ SOURCE_UID = PREFIX + "source-uid"
 # Only with the setting ``origin``, which may by mistake be that of two management clusters.
 MANAGEMENT_UID = PREFIX + "management-uid"
 CARRIED = PREFIX + "carried"
+# Digest of what of its spec never follows, for kinds that are data; written when it is created.
+CARRIED_SPEC = PREFIX + "carried-spec"
 TOUCHED_AT = PREFIX + "touched-at"
 # On mirrors that were made suspended so that progress goes along (D14): pending, done or refused.
 SEED = PREFIX + "seed"

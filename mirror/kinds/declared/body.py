@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from mirror.batch import views
 from mirror.kinds import queueing
 from mirror.kinds.base import Json, MirrorTransform
-from mirror.kinds.carried import Part, carried_of, read, without, without_keys
+from mirror.kinds.carried import Carried, Part, carried_of, contains, digest, read, without, without_keys
 from mirror.kinds.declared.form import Form
 from mirror.kinds.following import Followed
 from mirror.kinds.metadata import mirror_annotations, mirror_labels
@@ -78,6 +78,54 @@ def carried_spec(form: Form, spec: dict[str, Json]) -> dict[str, Json]:
         body = field_paths.put(body, tuple(name for name, _ in suspend.steps), running)
     found: dict[str, Json] = body["spec"]
     return found
+
+
+def with_spec_noted(form: Form, body: dict[str, Json], source: Object) -> dict[str, Json]:
+    """A mirror as it is created, with a note of what never follows, which ``carries_spec`` compares."""
+    noted = digest(_never_following(form, source.spec_dict()))
+    found: dict[str, Json] = field_paths.put(body, ("metadata", "annotations", names.CARRIED_SPEC), noted)
+    return found
+
+
+def carries_spec(form: Form, source: Object, mirror: Object) -> bool:
+    """Whether a mirror was sent all of its source's present spec, whatever settings and clusters have made of it (D9).
+
+    By the notes: what was sent contains a spec of which something was removed, and lacks what settings leave out. Where
+    there is none, by the specs.
+    """
+    spec, found = source.spec_dict(), mirror.spec_dict()
+    fixed, noted = _never_following(form, spec), mirror.annotations.get(names.CARRIED_SPEC)
+    if not (contains(found, fixed) if noted is None else noted == digest(fixed)):
+        return False
+    body: dict[str, Json] = {
+        "metadata": {"namespace": mirror.metadata.namespace},
+        "spec": carried_spec(form, spec),
+    }
+    body = _in_namespace(form, body, source.metadata.namespace)
+    parts = tuple(part for part in _parts(form, body, body) if part not in (_LABELS, _ANNOTATIONS))
+    values = _values(form, body, parts)
+    wanted, carried = carried_of(values, parts).parts, Carried.of_text(mirror.annotations.get(names.CARRIED))
+    if carried.parts.keys() - {part.name for part in parts} - {_LABELS.name, _ANNOTATIONS.name}:
+        return False  # something was removed, and is there still
+    for part in parts:
+        before = carried.digest_of(part)
+        if before is None and not contains(read({"spec": found}, part.path), values[part.name]):
+            return False
+        if before is not None and before != (wanted[part.name].digest if part.name in wanted else ""):
+            return False
+    return True
+
+
+def _never_following(form: Form, spec: dict[str, Json]) -> Json:
+    """What of a spec a mirror has as it was when it was created, and its worker's controllers do not write."""
+    body: Json = {"spec": carried_spec(form, spec)}
+    for path in (*form.theirs_of(body), *form.always, *form.suspended, *filter(None, (form.suspend,))):
+        for place in reversed(list(path.places(body))):
+            body = field_paths.without(body, place)
+            # What is empty now is as if it were not there: what follows may be the first below it.
+            while len(place) > 2 and isinstance(place[-2], str) and field_paths.at(body, place := place[:-1]) == {}:
+                body = field_paths.without(body, place)
+    return body["spec"]
 
 
 def followed(form: Form) -> Followed:

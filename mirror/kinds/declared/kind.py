@@ -149,7 +149,8 @@ class DeclaredKind:
     # -- the mirror ----------------------------------------------------------------------------------------------------
 
     def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
-        return body.mirror_body(self._form, source, namespace=namespace, transform=transform)
+        made = body.mirror_body(self._form, source, namespace=namespace, transform=transform)
+        return body.with_spec_noted(self._form, made, source)
 
     def stopping(self, mirror: Object) -> tuple[Mapping[str, Any], ...]:
         return ()
@@ -167,7 +168,7 @@ class DeclaredKind:
         return following.is_as_sent(body, created, self._followed)
 
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
-        wanted = self.mirror_body(source, namespace=mirror.metadata.namespace, transform=transform)
+        wanted = body.mirror_body(self._form, source, namespace=mirror.metadata.namespace, transform=transform)
         return following.changes(wanted, mirror, self._followed)
 
     def dry_run_body(self) -> dict[str, Json]:

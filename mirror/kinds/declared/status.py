@@ -14,9 +14,8 @@ from typing import Any
 from mirror.batch import conditions as lists
 from mirror.batch import times, views
 from mirror.kinds import explaining
-from mirror.kinds.carried import contains
 from mirror.kinds.declared import record
-from mirror.kinds.declared.body import carried_spec
+from mirror.kinds.declared.body import carries_spec
 from mirror.kinds.declared.form import Form, condition_of, path_of
 from mirror.kinds.declared.status_clean import cleaned
 from mirror.kinds.declared.status_schema import StatusSchema
@@ -157,7 +156,7 @@ class StoredSource(UnmovableSource):
         return [one for index, one in enumerate(listed) if index in kept]
 
     def _with_generations(self, reported: Mapping[str, Json], mirror: Object) -> Mapping[str, Json]:
-        """With the source's generation where the mirror tells of its own, and carries the source's present spec.
+        """With the source's generation where the mirror tells of its own, and was sent the source's present spec.
 
         Else what was stored stays: who waits for the status to be about a generation would be satisfied too early.
         """
@@ -166,7 +165,7 @@ class StoredSource(UnmovableSource):
             return reported
         if _GENERATION not in reported and not any(_GENERATION in one for one in listed):
             return reported
-        is_present = contains(mirror.spec_dict(), self._compared_spec())
+        is_present = carries_spec(self._form, self._found, mirror)
 
         def rewritten(found: Mapping[str, Json], stored: Mapping[str, Json]) -> Mapping[str, Json]:
             if _GENERATION not in found:
@@ -180,13 +179,6 @@ class StoredSource(UnmovableSource):
         if listed:
             status["conditions"] = [rewritten(one, condition_of(self.status, str(one.get("type")))) for one in listed]
         return status
-
-    def _compared_spec(self) -> Json:
-        """What of its spec a mirror has once everything has followed."""
-        body: Json = {"spec": carried_spec(self._form, self._spec)}
-        for path in self._form.theirs_of(body):
-            body = field_paths.strip(body, path)
-        return body["spec"]
 
     # -- what no mirror dictates ---------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ def test_a_mirror_is_the_source_without_what_would_keep_its_controller_from_it()
     assert (body["apiVersion"], body["kind"]) == ("jobset.x-k8s.io/v1alpha2", "JobSet")
     assert body["metadata"]["namespace"] == "p-team"
     assert body["metadata"]["labels"] == {"team": "x", names.ORIGIN: "home", names.SOURCE_UID: "s-1"}
-    assert body["metadata"]["annotations"].keys() == {"note", names.CARRIED}
+    assert body["metadata"]["annotations"].keys() == {"note", names.CARRIED, names.CARRIED_SPEC}
     assert body["spec"].keys() == {"replicatedJobs", "network", "suspend"}
     assert body["spec"]["suspend"] is False
     assert all("managedBy" not in one["template"]["spec"] for one in body["spec"]["replicatedJobs"])
