@@ -59,6 +59,12 @@ def _scalar(value: object) -> object:
     return value
 
 
+def _value(value: object) -> object:
+    if value is None:
+        raise Unexpected
+    return _scalar(value)
+
+
 def _clause(value: object) -> str:
     if not isinstance(value, str):
         raise Unexpected
@@ -179,6 +185,7 @@ PATHS = Rule(f"a list of at most {_MOST} paths", _list_of(Rule("a path such as s
 MANAGED_BY = Rule("DOMAIN/PATH of at most 63 bytes such as example.com/controller, or empty text", _managed_by)
 REQUIRED_TEXT = Rule(f"one line of at most {_LONGEST_TEXT} characters", _text)
 SCALAR = Rule("true, false, text, a whole number or null", _scalar)
+VALUE = Rule("true, false, text or a whole number", _value)
 _CLAUSES_SAY = "a clause such as condition Failed=True, reason Failed!=Retrying|Unknown, phase=Succeeded or a=b or c=d"
 CLAUSES = Rule(f"a list of at most {_MOST} clauses", _list_of(Rule(_CLAUSES_SAY, _clause)))
 SIZE = Rule("a size between 4Ki and 1Mi", _size)

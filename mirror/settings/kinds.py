@@ -56,6 +56,17 @@ class Requirement(Section, frozen=True):
     REQUIRED: ClassVar[tuple[str, ...]] = ("path", "because")
 
 
+class Replacement(Section, frozen=True):
+    """A value that a mirror has in place of its source's."""
+
+    path: Annotated[str, rules.PATH] = ""
+    value: Annotated[Any, rules.VALUE] = ""
+    """Of a source; others stay."""
+    by: Annotated[Any, rules.VALUE] = ""
+
+    REQUIRED: ClassVar[tuple[str, ...]] = ("path", "value", "by")
+
+
 class Autoscaling(Section, frozen=True):
     """Fields that an autoscaler on the worker writes, where an object asks for one."""
 
@@ -142,6 +153,7 @@ class KindEntry(Section, frozen=True):
     done: Done = Done()
     strip: Annotated[tuple[str, ...], rules.PATHS] = ()
     """Besides ``managedBy.path``."""
+    replace: tuple[Replacement, ...] = ()
     carry: Carry = Carry()
     theirs: Annotated[tuple[str, ...], rules.PATHS] = ()
     """What a worker's own controllers write: never compared."""

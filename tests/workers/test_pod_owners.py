@@ -119,6 +119,20 @@ def test_a_chain_may_have_several_links_and_each_is_asked_for_once() -> None:
     assert judged(built_in_kind("JobSet"), worker, of_job()) == [False]
 
 
+def test_a_pod_of_a_wrapped_ray_job_is_the_app_wrappers() -> None:
+    """AppWrapper, RayJob, RayCluster, pod; and the Job that submits it."""
+    wrapper = [owner("AppWrapper", "workload.codeflare.dev/v1beta2")]
+    ray_job = [owner("RayJob", "ray.io/v1", name="ray", uid="ray")]
+    ray_cluster = [owner("RayCluster", "ray.io/v1", name="ray-x", uid="cluster")]
+    worker = Worker(
+        ("rayclusters", meta("ray-x", "cluster", ray_job)),
+        ("rayjobs", meta("ray", "ray", wrapper)),
+        ("jobs", meta("ray", "submitter", ray_job)),
+    )
+    pods = (ray_cluster, of_job(uid="submitter", name="ray"), ray_job)
+    assert judged(built_in_kind("AppWrapper"), worker, *pods) == [True] * 3
+
+
 def test_a_ray_job_has_pods_of_its_cluster_and_of_its_job() -> None:
     """The one that submits it is a batch/v1 Job's, whoever else has a Job of that name."""
     ray = [owner("RayJob", "ray.io/v1")]

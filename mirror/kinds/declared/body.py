@@ -68,10 +68,12 @@ def _in_namespace(form: Form, body: Json, before: str) -> dict[str, Json]:
 
 
 def carried_spec(form: Form, spec: dict[str, Json]) -> dict[str, Json]:
-    """A source's spec without what is stripped; one that runs says so where the kind has words for it."""
+    """A source's spec as it is sent: stripped, and replaced; one that runs says so where the kind has words for it."""
     body: Json = {"spec": spec}
     for path in form.strip:
         body = field_paths.strip(body, path)
+    for place, value in form.replacements(body):
+        body = field_paths.put(body, place, value)
     suspend = form.suspend
     running = form.entry.suspend.running
     if suspend is not None and running is not None and suspend.first(body) is None:

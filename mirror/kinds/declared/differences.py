@@ -9,7 +9,7 @@ import msgspec
 
 from mirror.kinds.declared.form import Form
 from mirror.kinds.own_annotations import mistakes
-from mirror.kinds.report import PENDING, STRIPPED, WORKER, Caution, Difference, Report
+from mirror.kinds.report import OURS, PENDING, STRIPPED, WORKER, Caution, Difference, Report
 from mirror.kube.objects import Object
 from mirror.model import field_paths
 from mirror.model.field_paths import Place
@@ -20,6 +20,7 @@ Json = Any
 MOST = 200
 _LONGEST_VALUE = 200
 _STRIPPED = "the worker's own controller runs the mirror"
+_REPLACED = "replaced, as the entry of its kind says"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -49,6 +50,16 @@ def _stripped(form: Form, source: Object) -> Iterator[Difference]:
                 yield Difference(
                     path=field_paths.written(place), kind=STRIPPED, source=_shown(value), because=_STRIPPED
                 )
+
+    for place, value in form.replacements(whole):
+        there = field_paths.at(whole, place)
+        yield Difference(
+            path=field_paths.written(place),
+            kind=OURS,
+            source=_shown(there),
+            mirror=_shown(value),
+            because=_REPLACED,
+        )
 
 
 def _others(wanted: Json, have: Json, place: Place) -> Iterator[Difference]:

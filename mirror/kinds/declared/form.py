@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -12,7 +12,7 @@ from mirror.batch import conditions as lists
 from mirror.batch import views
 from mirror.kube.resources import Resource
 from mirror.model import names
-from mirror.model.field_paths import FieldPath, at
+from mirror.model.field_paths import FieldPath, Place, at
 from mirror.settings.kind_rules import alternatives, clause_parts
 from mirror.settings.kinds import KindEntry, Requirement
 
@@ -96,6 +96,8 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     needs: tuple[tuple[str, FieldPath], ...]
     autoscaled: tuple[FieldPath, ...] = ()
     namespaces: tuple[FieldPath, ...] = ()
+    replaced: tuple[tuple[FieldPath, Json, Json], ...] = ()
+    """Where, what, and by what."""
 
     @staticmethod
     def of(entry: KindEntry) -> Form:
@@ -117,7 +119,16 @@ class Form(msgspec.Struct, frozen=True, dict=True):
             needs=tuple((kind, path_of(path)) for kind, _, path in needs),
             autoscaled=_paths(entry.autoscaling.theirs),
             namespaces=_paths(entry.namespaces),
+            replaced=tuple((path_of(one.path), one.value, one.by) for one in entry.replace),
         )
+
+    def replacements(self, body: Json) -> Iterator[tuple[Place, Json]]:
+        """Where a mirror has something else than its source, which has this body, and what."""
+        for path, value, by in self.replaced:
+            for place in path.places(body):
+                found = at(body, place)
+                if type(found) is type(value) and found == value:
+                    yield place, by
 
     def theirs_of(self, body: Json) -> tuple[FieldPath, ...]:
         """What of one object the worker's controllers write, an autoscaler that it asks for among them (D26)."""

@@ -61,6 +61,7 @@ def _optional(entry: KindEntry) -> Iterator[tuple[str, str]]:
         "carry.always": entry.carry.always,
         "carry.suspended": entry.carry.suspended,
         "theirs": entry.theirs,
+        "replace": tuple(one.path for one in entry.replace),
         "templates": entry.templates,
         "namespaces": entry.namespaces,
         "autoscaling.theirs": entry.autoscaling.theirs,

@@ -10,8 +10,10 @@ import pytest
 from declared_objects import POD, TRANSFORM, built_in_kind, job_set, mirror_of, source_of
 
 from mirror.kinds.base import MirrorTransform, UnsupportedSpec
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.model import names
+from mirror.settings.load import parse
 
 Json = dict[str, Any]
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -352,6 +354,15 @@ UNSUPPORTED: dict[str, tuple[Json, str]] = {
         {"shutdownAfterJobFinishes": True, "clusterSelector": {"ray.io/cluster": "a"}},
         "spec.clusterSelector: it names",
     ),
+    "with rules that no operator takes beside it": (
+        {
+            "shutdownAfterJobFinishes": True,
+            "deletionStrategy": {
+                "deletionRules": [{"condition": {"jobStatus": "FAILED"}, "policy": "DeleteSelf"}],
+            },
+        },
+        "spec.deletionStrategy.deletionRules: KubeRay",
+    ),
 }
 
 
@@ -364,6 +375,109 @@ def test_a_ray_job_is_refused(spec: Json, text: str) -> None:
     assert str(refused.value).startswith(text)
     assert refused.value.reason == "UnsupportedSpec"
     kind.check(source_of(kind, {"shutdownAfterJobFinishes": True, "clusterSelector": {}}))
+
+
+DELETIONS = {
+    "DeleteSelf": "DeleteCluster",
+    "DeleteCluster": "DeleteCluster",
+    "DeleteWorkers": "DeleteWorkers",
+}
+
+
+@pytest.mark.parametrize(("said", "sent"), DELETIONS.items())
+def test_a_ray_job_does_not_delete_itself(said: str, sent: str) -> None:
+    """A12: its end would go with it where nobody saw that. Its cluster goes when it was to."""
+    kind = built_in_kind("RayJob")
+    strategy = {"onSuccess": {"policy": said}, "onFailure": {"policy": "DeleteWorkers"}}
+    source = source_of(kind, {"shutdownAfterJobFinishes": True, "deletionStrategy": strategy})
+    kind.check(source)
+    mirror = mirror_of(kind, source)
+    assert mirror.spec_dict()["deletionStrategy"] == {**strategy, "onSuccess": {"policy": sent}}
+    assert kind.changes(source, mirror, transform=TRANSFORM) is None
+
+
+def test_what_is_replaced_is_told() -> None:
+    """Beside what is left out, before there is a mirror and with it."""
+    kind = built_in_kind("RayJob")
+    strategy = {"onSuccess": {"policy": "DeleteSelf"}, "onFailure": {"policy": "DeleteCluster"}}
+    source = source_of(kind, {"shutdownAfterJobFinishes": True, "deletionStrategy": strategy})
+    for report in (
+        kind.differences_before(source, transform=TRANSFORM, managed_by=""),
+        kind.differences_between(source, mirror_of(kind, source), transform=TRANSFORM, managed_by=""),
+    ):
+        told = {one.path: (one.source, one.mirror) for one in report.differences}
+        assert told["spec.deletionStrategy.onSuccess.policy"] == ('"DeleteSelf"', '"DeleteCluster"')
+        assert "spec.deletionStrategy.onFailure.policy" not in told
+
+
+def test_only_what_has_the_value_is_replaced() -> None:
+    """Of several elements those, and nothing is made where nothing is."""
+    entries = parse(
+        b"""
+kinds:
+- kind: JobSet
+  replace: [{path: "spec.replicatedJobs[].replicas", value: 1, by: 2}, {path: spec.coordinator.x, value: a, by: b}]
+""",
+        "f",
+    ).kinds
+    kind = kinds_of(entries)["JobSet"]
+    jobs = [{"name": "a", "replicas": 1}, {"name": "b", "replicas": True}, {"name": "c"}, {"name": "d", "replicas": 1}]
+    body = kind.mirror_body(source_of(kind, {"replicatedJobs": jobs}), namespace="team", transform=TRANSFORM)
+    assert [one.get("replicas") for one in body["spec"]["replicatedJobs"]] == [2, True, None, 2]
+    assert "coordinator" not in body["spec"]
+
+
+def template_that_reads(name: str) -> Json:
+    """A pod template with a ConfigMap."""
+    return {"spec": {"containers": [{"name": "main", "envFrom": [{"configMapRef": {"name": name}}]}]}}
+
+
+WRAPPED: dict[str, tuple[str, Json, set[str]]] = {
+    "a Job": ("Job", {"template": template_that_reads("a")}, {"a"}),
+    "a Deployment": ("Deployment", {"template": template_that_reads("a")}, {"a"}),
+    "a JobSet": ("JobSet", {"replicatedJobs": [{"template": {"spec": {"template": template_that_reads("a")}}}]}, {"a"}),
+    "a PyTorchJob": (
+        "PyTorchJob",
+        {
+            "pytorchReplicaSpecs": {
+                "Master": {"template": template_that_reads("a")},
+                "Worker": {"template": template_that_reads("b")},
+            }
+        },
+        {"a", "b"},
+    ),
+    "a RayCluster": (
+        "RayCluster",
+        {
+            "headGroupSpec": {"template": template_that_reads("a")},
+            "workerGroupSpecs": [{"template": template_that_reads("b")}],
+        },
+        {"a", "b"},
+    ),
+    "a RayJob": (
+        "RayJob",
+        {
+            "rayClusterSpec": {
+                "headGroupSpec": {"template": template_that_reads("a")},
+                "workerGroupSpecs": [{"template": template_that_reads("b")}],
+            }
+        },
+        {"a", "b"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("wrapped", "spec", "expected"), WRAPPED.values(), ids=WRAPPED)
+def test_the_pods_of_what_is_wrapped_are_known(wrapped: str, spec: Json, expected: set[str]) -> None:
+    """Of every kind whose pod sets AppWrapper's webhook finds by itself: what they need, and where our labels go."""
+    kind = built_in_kind("AppWrapper")
+    component = {"template": {"kind": wrapped, "metadata": {"name": "x"}, "spec": spec}, "podSets": [{"path": "any"}]}
+    source = source_of(kind, {"components": [component]})
+    assert {one.name for one in kind.references(source)} == expected
+    labelled = msgspec.structs.replace(TRANSFORM, label_pods=True)
+    body = kind.mirror_body(source, namespace="team", transform=labelled)
+    assert str(body["spec"]).count(names.SOURCE_UID) == len(expected)
+    assert body["spec"]["components"][0]["podSets"] == component["podSets"]
 
 
 def test_what_is_wrapped_goes_where_the_mirror_is() -> None:

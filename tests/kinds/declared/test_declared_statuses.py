@@ -360,7 +360,12 @@ PHASES: dict[str, tuple[str, Json, str]] = {
     ),
     "a RayJob that is over but not cleared up": ("RayJob", {"jobStatus": "SUCCEEDED"}, ""),
     "a RayJob that is tried again": ("RayJob", {"jobDeploymentStatus": "Retrying", "jobStatus": "FAILED"}, ""),
-    "a RayJob that is invalid": ("RayJob", {"jobDeploymentStatus": "ValidationFailed"}, ""),
+    "a RayJob that is invalid": ("RayJob", {"jobDeploymentStatus": "ValidationFailed"}, "Failed"),
+    "a RayJob that became invalid as it ran": (
+        "RayJob",
+        {"jobDeploymentStatus": "ValidationFailed", "jobStatus": "RUNNING"},
+        "Failed",
+    ),
     "a RayJob that is suspended": ("RayJob", {"jobDeploymentStatus": "Suspended"}, ""),
     "a RayCluster that failed": ("RayCluster", {"state": "failed"}, ""),
     "an MPIJob whose workers were evicted, and whose launcher failed of it": (
