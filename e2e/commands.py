@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from e2e.controlplane.process import installed_mirror
+from e2e.manager import ManagerProcess
+
 _PATIENCE_SECONDS = 180
 
 
@@ -28,3 +31,17 @@ async def said_by(process: asyncio.subprocess.Process) -> Said:
         raise
     assert process.returncode is not None
     return Said(process.returncode, output.decode(), errors.decode())
+
+
+async def administrator_says(manager: ManagerProcess, *arguments: str) -> Said:
+    """Run ``mirror …`` with the administrator's kubeconfig of the management cluster, to its end."""
+    return await said_by(
+        await asyncio.create_subprocess_exec(
+            installed_mirror(),
+            *arguments,
+            f"--kubeconfig={manager.management.kubeconfig}",
+            f"--namespace={manager.namespace}",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    )

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from e2e.commands import administrator_says
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, condition, is_complete, is_failed, is_over, job, placed_on, runs, until
@@ -97,7 +98,9 @@ async def test_what_a_lost_worker_was_to_end_starts_again_elsewhere_and_what_it_
             assert ", fenced)" in condition(moved, "jobmirror.io/Moved")["message"]
         assert placed_on(await scene.source("stays")) == "east"
 
-        await manager.annotate_worker("east", {"gone": "true"})
+        said = await administrator_says(manager, "worker", "forget", "east", "--all-dead")
+        assert said.code == 0, said
+        assert "worker east is declared dead: 1 Job recorded there will start again elsewhere" in said.output
         moved = await scene.source_until("stays", lambda found: placed_on(found) == "west", seconds=MOVED_SECONDS)
         assert ", gone)" in condition(moved, "jobmirror.io/Moved")["message"]
         for name in ("ends", "runs-on", "stays"):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest_asyncio
 
 from e2e import jobsets
-from e2e.commands import Said, said_by
+from e2e.commands import administrator_says
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import until
 from e2e.manager import ManagerProcess
 
-MIRROR = Path(sys.executable).with_name("mirror")
 KIND = "kind JobSet"
 
 
@@ -27,23 +23,9 @@ async def manager(management: ControlPlane, east: ControlPlane) -> AsyncIterator
         yield running
 
 
-async def mirror(manager: ManagerProcess, *arguments: str) -> Said:
-    """Run a command with the administrator's kubeconfig of the management cluster."""
-    return await said_by(
-        await asyncio.create_subprocess_exec(
-            MIRROR,
-            *arguments,
-            f"--kubeconfig={manager.management.kubeconfig}",
-            f"--namespace={manager.namespace}",
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-    )
-
-
 async def seen(manager: ManagerProcess) -> dict[str, str]:
     """What is said of JobSets, by cluster."""
-    said = await mirror(manager, "kinds", "--check", "--allow=loopback", "--output=json")
+    said = await administrator_says(manager, "kinds", "--check", "--allow=loopback", "--output=json")
     found = json.loads(said.output)["items"]
     return {one["cluster"]: one["findings"][0]["text"] for one in found if one["findings"]}
 
@@ -59,11 +41,11 @@ async def test_an_operator_sees_what_each_cluster_lacks(manager: ManagerProcess,
     try:
         async with jobsets.defined(*clients):
             await until(lambda: seen(manager), lambda found: found == {"management": usable, "east": usable})
-            said = await mirror(
+            said = await administrator_says(
                 manager, "worker", "check", "east", "--allow=loopback", f"--managed-by={manager.managed_by}"
             )
             assert f"✓ {KIND}: {usable}" in said.output
-            said = await mirror(manager, "worker", "list")
+            said = await administrator_says(manager, "worker", "list")
             assert said.code == 0
     finally:
         for client in clients:

@@ -31,7 +31,7 @@ async def test_its_secret_says_it(clusters: Clusters, capsys: pytest.CaptureFixt
     await place(api, "train")
     await forget(clusters.where, "east")
     assert (await api.get(f"{SECRETS}/east"))["metadata"]["annotations"] == {names.GONE: "true"}
-    assert "✓ worker east is declared dead: 1 Job recorded there start again elsewhere" in capsys.readouterr().out
+    assert "✓ worker east is declared dead: 1 Job recorded there will start again elsewhere" in capsys.readouterr().out
 
 
 async def test_a_secret_that_is_gone_is_put_back_without_a_kubeconfig(clusters: Clusters) -> None:

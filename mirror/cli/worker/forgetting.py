@@ -23,4 +23,4 @@ async def forget(where: Where, name: str) -> None:
     """
     async with clusters.home(where) as home:
         count = await forgetting.declare_gone(home, name)
-    click.echo(f"✓ worker {name} is declared dead: {jobs(count)} recorded there start again elsewhere")
+    click.echo(f"✓ worker {name} is declared dead: {jobs(count)} recorded there will start again elsewhere")

@@ -15,17 +15,19 @@ async def declare_gone(home: ManagementCluster, name: str) -> int:
     Where its Secret was deleted one without a kubeconfig takes its place: the manager reads it there.
 
     Raises:
-        ClusterError: there never was such a worker, it is reachable, or its Secret may not be written.
+        ClusterError: there never was such a worker, it is reachable, Jobs may not be listed, or its Secret may not be
+            written; nothing is declared then.
     """
     entry = (await home.inventory()).entry(name)
     if entry.state == "Connected":
         raise ClusterError(f"worker {name} is reachable: use mirror worker drain {name}, which loses nothing")
     secret = await home.secret(name)
+    counted = await tally(home)  # before it is said: a moment later the manager has moved the first of them
     if secret is None and entry.declared is None and entry.state:
         await _register_without_kubeconfig(home, name)
     else:
         await home.annotate(await home.worker_secret(name), {names.GONE: "true"})
-    return (await tally(home)).on(name)
+    return counted.on(name)
 
 
 async def _register_without_kubeconfig(home: ManagementCluster, name: str) -> None:
