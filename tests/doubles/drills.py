@@ -365,7 +365,7 @@ async def run_drills(cluster: Cluster, *, every_seconds: float = 1.0) -> None:
             if run.get("managedBy") or run.get("paused") or any(_of(status, end) for end in _ENDS):
                 continue
             rounds = status.get("rounds", 0) + 1
-            new: Json = {"rounds": rounds}
+            new: Json = {"rounds": rounds, "observedGeneration": found["metadata"].get("generation", 0)}
             if rounds >= found["spec"]["rounds"]:
                 new = _with(
                     new, datetime.fromisoformat(found["metadata"]["creationTimestamp"]), Succeeded=("True", "", "")

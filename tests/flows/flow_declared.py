@@ -53,6 +53,10 @@ class DeclaredInvariants(DrillInvariants):
         """Objects that went with their definition, by uid: the epoch of their cluster."""
         self._mirrors: dict[str, tuple[str, str]] = {}
         """The newest mirror of each source, as (worker, uid)."""
+        self._specs: dict[str, dict[int, Json]] = {}
+        """What each generation of an object says that its mirror, or source, says as well; by uid."""
+        self._observed: dict[str, list[Json]] = {}
+        """What controllers on workers have looked at of mirrors, by the uid of their source."""
 
     def _listener(self, plane: ControlPlane) -> Callable[[Request, Target, Answer], None]:
         look = super()._listener(plane)
@@ -61,12 +65,14 @@ class DeclaredInvariants(DrillInvariants):
             is_ours = request.peer == MANAGER and target.plural == DRILLS.plural and answer.status < 300
             if request.method != "GET":
                 self._look_at_what_went()
+            self._written_by_us = is_ours
             self._deleted_by_us = target.name if is_ours and request.method == "DELETE" else ""
             look(request, target, answer)
 
         return on_answer
 
     _deleted_by_us = ""
+    _written_by_us = False
 
     def _look_at_what_went(self) -> None:
         """With a definition its objects go, which is no request of anybody's."""
@@ -97,12 +103,31 @@ class DeclaredInvariants(DrillInvariants):
             self._taken[uid] = self._epochs[plane.name]
         elif plane.name == MANAGEMENT:
             self._look_at_source_of_kind(name, uid, old, new)
+            self._look_at_generation(name, uid, old, new)
         elif new is not None and source:
             self._mirrors[source] = (plane.name, uid)
+            self._look_at_observed(uid, source, new)
             if "ttl" in new["spec"].get("run", {}):
                 self._wrong(f"D25: the mirror {name} has a time to live, and its worker would delete it")
         elif event.is_deletion and self._deleted_by_us == name and self._is_taken(MANAGEMENT, source):
             self._wrong(f"D23: the mirror {name} is deleted since the definition of its source went")
+
+    def _look_at_observed(self, uid: str, source: str, new: Json) -> None:
+        specs = self._specs.setdefault(uid, {})
+        specs[new["metadata"]["generation"]] = _shared(new["spec"])
+        looked_at = specs.get((new.get("status") or {}).get("observedGeneration", 0))
+        if looked_at is not None and looked_at not in (known := self._observed.setdefault(source, [])):
+            known.append(looked_at)
+
+    def _look_at_generation(self, name: str, uid: str, old: Json | None, new: Json | None) -> None:
+        """A status tells of a generation only once a controller has looked at a mirror that has all of it."""
+        if new is None:
+            return
+        specs = self._specs.setdefault(uid, {})
+        specs[new["metadata"]["generation"]] = _shared(new["spec"])
+        before, now = (((one or {}).get("status") or {}).get("observedGeneration", 0) for one in (old, new))
+        if self._written_by_us and now not in (0, before) and specs.get(now) not in self._observed.get(uid, []):
+            self._wrong(f"D9: {name} is told of in generation {now}, which no controller has looked at")
 
     def _is_taken(self, cluster: str, uid: str) -> bool:
         """Whether an object went with its definition, and that is not back."""
@@ -130,6 +155,12 @@ class DeclaredInvariants(DrillInvariants):
         return SLACK_SECONDS if self._was_set else 5.0
 
     _was_set = False
+
+
+def _shared(spec: Json) -> Json:
+    """What of a spec source and mirror have alike once all has followed."""
+    run = {key: value for key, value in (spec.get("run") or {}).items() if key not in ("managedBy", "ttl")}
+    return {**spec, "run": {"paused": False, **run}}
 
 
 def _is_lost(body: Json) -> bool:

@@ -65,6 +65,11 @@ class Declared(BothKinds):
         body = drill(name, ttl=seconds)
         self._do(self._and_wait(tolerant(self.world.management.api.create(PATH, body)), wait))
 
+    @rule(name=NAMES, rounds=st.sampled_from((2, 9, 60)), wait=WAITS)
+    def a_user_changes_what_cannot_follow(self, name: str, rounds: int, wait: float) -> None:
+        """What runs there goes on as it was made, and so its status does not tell of this generation."""
+        self._do(self._and_wait(self._patch(name, {"spec": {"rounds": rounds}}), wait))
+
     @rule(name=NAMES, text=st.sampled_from((None, "nonsense", "[]", "east", "west", "nowhere")), wait=WAITS)
     def a_user_tampers_with_a_record(self, name: str, text: str | None, wait: float) -> None:
         patch = {"metadata": {"annotations": {names.CONDITIONS: forged(text)}}}

@@ -306,6 +306,13 @@ FAULTS = (
         "declared",
     ),
     PlantedFault(
+        "a change that cannot follow is told of",
+        "kinds/declared/body.py",
+        "if not (contains(found, fixed) if noted is None else noted == digest(fixed)):",
+        "if False:",
+        "declared",
+    ),
+    PlantedFault(
         "a time to live is over at once",
         "decide/rules.py",
         "        seconds - source.kind.seconds_since_end(source.stored.status, seen.now),\n",

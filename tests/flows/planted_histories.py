@@ -207,6 +207,12 @@ def _mortal(machine: Declared) -> None:
     machine.time_passes(seconds=70.0)
 
 
+def _changed_as_it_runs(machine: Declared) -> None:
+    machine.time_passes(seconds=70.0)
+    machine.a_user_creates_a_drill(name="a", is_paused=False, wait=1.0)
+    machine.a_user_changes_what_cannot_follow(name="a", rounds=60, wait=12.0)
+
+
 OF_ANNOTATED_KINDS = frozenset(("a record that users change is believed",))
 OF_KINDS: Mapping[str, Callable[[Declared], None]] = {
     "a record that users change is believed": _tampered,
@@ -214,6 +220,7 @@ OF_KINDS: Mapping[str, Callable[[Declared], None]] = {
     "a mirror of one that is handed over stays": _run_here("handed over"),
     "a time to live goes along": _mortal,
     "a time to live is over at once": _mortal,
+    "a change that cannot follow is told of": _changed_as_it_runs,
     "a deletion is believed while the kind goes": _undefined,
 }
 
