@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from mirror.batch import conditions as lists
@@ -165,13 +165,15 @@ class StoredSource(UnmovableSource):
             return reported
         if _GENERATION not in reported and not any(_GENERATION in one for one in listed):
             return reported
-        is_present = carries_spec(self._form, self._found, mirror)
+        generation = self._found.metadata.generation
+        is_present = cache(lambda: carries_spec(self._form, self._found, mirror))  # most statuses tell of it already
 
         def rewritten(found: Mapping[str, Json], stored: Mapping[str, Json]) -> Mapping[str, Json]:
             if _GENERATION not in found:
                 return found
-            if is_present and found[_GENERATION] == mirror.metadata.generation:
-                return {**found, _GENERATION: self._found.metadata.generation}
+            is_about_it = found[_GENERATION] == mirror.metadata.generation
+            if stored.get(_GENERATION) == generation or (is_about_it and is_present()):
+                return {**found, _GENERATION: generation}
             kept = {name: value for name, value in found.items() if name != _GENERATION}
             return {**kept, _GENERATION: stored[_GENERATION]} if _GENERATION in stored else kept
 
