@@ -101,6 +101,11 @@ def is_same_text(one: str, other: str) -> bool:
     return without_numbers(one) == without_numbers(other)
 
 
+def is_same_reason(one: Obstruction | None, other: Obstruction) -> bool:
+    """The same of what keeps a mirror from being made."""
+    return one is not None and one.reason == other.reason and is_same_text(one.text, other.text)
+
+
 def without_numbers(text: str) -> str:
     return _NUMBERS.sub("0", text)
 

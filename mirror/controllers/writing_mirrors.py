@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from mirror.controllers.leases import Leases
 from mirror.controllers.namespaces import create_namespace
 from mirror.controllers.pods_left import count_pods_left
-from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done, why_not_created
+from mirror.controllers.refusing import (
+    WorkerRefusal,
+    is_same_reason,
+    refusal_text,
+    was_certainly_not_done,
+    why_not_created,
+)
 from mirror.controllers.reporting_moves import report_move
 from mirror.controllers.rereading import patch_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
@@ -161,8 +167,9 @@ class MirrorWriter:
                 return
             if not was_certainly_not_done(error):
                 t.state.memories.set(source.uid, first_create=False, create_unanswered=True)
-            if why := why_not_created(seen, worker.name, error):
+            if (why := why_not_created(seen, worker.name, error)) and not is_same_reason(memory.in_the_way, why):
                 t.state.memories.set(source.uid, in_the_way=why)
+                t.state.intake.add(seen.key)  # to say so: when it is tried again may be a minute from now
             worker.suspect(error)
             raise
         self._have_mirror(seen, worker, created, is_as_sent=not is_held and kind.is_as_sent(body, created))

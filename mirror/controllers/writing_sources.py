@@ -166,7 +166,7 @@ class SourceWriter:
             await t.management.send(request)
         except (NotFound, Conflict):
             return  # it is gone, or another one has its name
-        except Forbidden as error:
+        except (Forbidden, Invalid, BadRequest) as error:
             t.state.memories.set(seen.source.uid, delete_refused_at=t.environment.clock.monotonic())
             text = f"its time to live is over, and it cannot be deleted: {refusal_text(error)}"
             t.record_event(seen, Reason.DELETE_REFUSED, text)

@@ -9,7 +9,7 @@ from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, stored, told
 from doubles.drills import drill
 from flow_world import FlowWorld
 
-from mirror.embedded.apiserver.apimachinery.errors import forbidden
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, failure, forbidden
 from mirror.embedded.faults.targets import Which
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.settings.load import parse
@@ -50,10 +50,8 @@ async def test_it_is_deleted_with_its_mirror_when_its_time_is_over(world: FlowWo
     assert await stored(world, name="other") is not None
 
 
-@in_world(MortalWorld)
-async def test_where_it_may_not_be_deleted_that_is_said(world: FlowWorld) -> None:
-    """Once in ten minutes it is tried again, and goes when the permission is there."""
-    refused = forbidden("drills", "example.com", "train", "no role allows it")
+async def stays_and_that_is_said(world: FlowWorld, refused: StatusError) -> None:
+    """Once in ten minutes it is tried again, and goes when it may."""
     world.management.faults.arrange(refused, Which("delete", "drills"), times=1)
     await world.management.api.create(PATH, drill(ttl=0))
 
@@ -65,3 +63,16 @@ async def test_where_it_may_not_be_deleted_that_is_said(world: FlowWorld) -> Non
     assert await stored(world) is not None
     await asyncio.sleep(120)
     assert await stored(world) is None
+
+
+@in_world(MortalWorld)
+async def test_where_it_may_not_be_deleted_that_is_said(world: FlowWorld) -> None:
+    """A permission is missing."""
+    await stays_and_that_is_said(world, forbidden("drills", "example.com", "train", "no role allows it"))
+
+
+@in_world(MortalWorld)
+async def test_where_a_policy_keeps_it_that_is_said(world: FlowWorld) -> None:
+    """Policies answer 422 unless they say otherwise: the same request would be answered the same."""
+    by = "ValidatingAdmissionPolicy 'archive' with binding 'archive' denied request: archive it first"
+    await stays_and_that_is_said(world, StatusError(failure(422, "Invalid", f'drills "train" is forbidden: {by}')))
