@@ -1,22 +1,29 @@
-"""Two managers of one installation: one works, the other takes over, and neither writes out of its turn (D20)."""
+"""Two managers of one installation: one works, the other takes over, and neither writes out of its turn (D20).
+
+And two installations, of which one takes the other's place: somebody has moved it to another namespace (D2).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
-from e2e import access
+from e2e import access, shipped
+from e2e.commands import Said, said_by
 from e2e.controlplane.audit import AuditEntry
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.intercept import Interceptor
-from e2e.jobs import Scene, is_complete, job, runs, until
+from e2e.jobs import Scene, annotation, is_complete, is_over, job, runs, until
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
+from e2e.shipped import user_of
 from e2e.waves import assert_ran_once, until_over
 from mirror.model import names as wire
 
@@ -24,6 +31,9 @@ LEASE_SECONDS = 10
 ELECTION = {"leaseDuration": f"{LEASE_SECONDS}s", "renewDeadline": "8s", "retryPeriod": "500ms"}
 READS = ("get", "list", "watch")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+MIRROR = Path(sys.executable).with_name("mirror")
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 @asynccontextmanager
@@ -184,6 +194,106 @@ async def test_a_leader_that_was_frozen_and_overtaken_writes_nothing_when_it_wak
         late = [entry for entry in await management.audit_entries() if entry.user == "one" and entry.received > woken]
         assert not [entry.uri for entry in late if entry.verb not in READS]
         await assert_ran_once(scene, await until_over(scene, [*names, "later"]), seen)
+
+
+async def test_an_installation_that_was_moved_takes_over_what_it_had_placed(
+    management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """Until somebody says so, its Jobs are left alone and say why; from then on they are followed, and none runs twice.
+
+    As docs/operating.md has it: by an operator with the permissions that are named there and no others.
+    """
+    async with (
+        Recorder.watching([east], scene.namespace) as seen,
+        ManagerProcess.start(management, {"east": east}) as old,
+    ):
+        names = ("runs", "ends")
+        await scene.create(*(job(name, old.managed_by, run_for="never") for name in names))
+        await scene.sources_until(names, runs())
+        settings = {"managedBy": old.managed_by, "origin": old.origin}
+        async with ManagerProcess.start(management, {"east": east}, settings=settings) as new:
+            new.expect_complaints("two managers")
+            for name in names:
+                event = await scene.only_event(name, "OtherManager")
+                assert event["type"] == "Warning"
+                assert (
+                    f"; if it has moved here: mirror take-over {old.namespace} --namespace {new.namespace}"
+                    in (event["message"])
+                )
+            listed = await management.kubectl("get", "events", "-A", "--field-selector", "reason=OtherManager")
+            assert all(f"job/{name}" in listed for name in names)
+            await until(new.metrics, lambda found: found.value("jobmirror_jobs_of_other_managers") == len(names))
+
+            operator = await operator_of(scene, old, new)
+            refused = await take_over(old, new, operator)
+            assert refused.code == 1
+            assert f"the manager in namespace {old.namespace} runs: " in refused.errors
+            await old.stop()
+
+            await scene.end_pods("east", "ends")
+            await scene.mirror_until("east", "ends", is_complete)
+            await scene.create(job("later", old.managed_by))
+            await until_over(scene, ["later"])
+            assert not is_over(await scene.source("ends"))
+            for plane in (management, east):
+                made = [entry for entry in await plane.audit_entries() if entry.user == user_of(new.namespace)]
+                assert not [entry for entry in made if entry.name in names and entry.verb not in READS]
+
+            said = f"✓ {len(names)} Jobs of the manager in namespace {old.namespace}"
+            planned = await take_over(old, new, operator, "--dry-run")
+            assert (planned.code, planned.output) == (0, f"{said} would be taken over (dry run)\n"), planned
+            assert annotation(await scene.source("runs"), "manager") == old.namespace
+            taken = await take_over(old, new, operator)
+            assert (taken.code, taken.output) == (0, f"{said} taken over\n"), taken
+
+            assert is_complete((await until_over(scene, ["ends"]))["ends"])
+            await until(new.metrics, lambda found: found.value("jobmirror_jobs_of_other_managers") == 0)
+            await scene.end_pods("east", "runs")
+            await assert_ran_once(scene, await until_over(scene, [*names, "later"]), seen)
+            for name in names:
+                assert len(await scene.pods("east", name)) == 1
+                assert annotation(await scene.source(name), "manager") == new.namespace
+
+
+def test_a_manager_may_not_take_over_by_itself() -> None:
+    """Its shipped Roles let it see Leases and records in no namespace but its own: it takes a person who may."""
+    given = shipped.rights(shipped.read("management", "management-sharding", namespace="new"))
+    looked_at = [right for right in given if right.resource in ("leases", "configmaps")]
+    assert {(right.resource, right.namespace) for right in looked_at} == {("leases", "new"), ("configmaps", "new")}
+
+
+async def take_over(old: ManagerProcess, new: ManagerProcess, kubeconfig: Path, *more: str) -> Said:
+    """Have the new manager follow what the old one has placed."""
+    where = (f"--kubeconfig={kubeconfig}", f"--namespace={new.namespace}")
+    pipe = asyncio.subprocess.PIPE
+    return await said_by(
+        await asyncio.create_subprocess_exec(
+            MIRROR, "take-over", old.namespace, *where, *more, stdout=pipe, stderr=pipe
+        )
+    )
+
+
+async def operator_of(scene: Scene, old: ManagerProcess, new: ManagerProcess) -> Path:
+    """Somebody who may do what docs/operating.md says that it takes, and nothing else."""
+    name, client = f"operator-{scene.namespace}", scene.client
+    path = await scene.management.service_account_kubeconfig(scene.namespace, name)
+    record = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
+    lease = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "patch"]}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": scene.namespace}
+    for place, kind, plural, rules in (
+        (f"namespaces/{old.namespace}/", "Role", "roles", [record, lease]),
+        (f"namespaces/{new.namespace}/", "Role", "roles", [record]),
+        ("", "ClusterRole", "clusterroles", [jobs]),
+    ):
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+        binding: Json = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
+        await client.create(f"{RBAC}/{place}{plural}", {"metadata": {"name": name}, "rules": rules})
+        await client.create(f"{RBAC}/{place}{plural[:-1]}bindings", binding)
+    asked = {"group": "batch", "resource": "jobs", "verb": "patch"}
+    review = {"spec": {"user": f"system:serviceaccount:{scene.namespace}:{name}", "resourceAttributes": asked}}
+    await until(lambda: client.create(REVIEWS, review), lambda found: found["status"]["allowed"])
+    return path
 
 
 async def writes(plane: ControlPlane, user: str, *, since: int) -> list[AuditEntry]:

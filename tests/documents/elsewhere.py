@@ -7,6 +7,7 @@ from __future__ import annotations
 
 _DEV = "tests/cli/test_cli_demo_and_dev.py"
 _DIFFERENTIAL = "e2e/test_api_differential.py::test_a_real_server_and_ours_give_the_same_verdicts"
+_AVAILABILITY = "e2e/test_high_availability.py"
 _RESTART = "e2e/test_restart.py"
 _KUBELET = "asks a kubelet of the management cluster, and these control planes have none"
 _SELF = "is how this test is run"
@@ -17,13 +18,13 @@ _QUEUES = "takes Kueue; what it does is played by tests/flows/test_queues.py"
 
 PROVED: dict[str, str] = {
     "mirror take-over jobmirror-system --namespace mirror-system": (
-        "tests/cli/test_cli_take_over.py::test_jobs_on_the_same_workers_are_taken_over"
+        f"{_AVAILABILITY}::test_an_installation_that_was_moved_takes_over_what_it_had_placed"
     ),
     "mirror take-over jobmirror-system --namespace mirror-system --dry-run": (
-        "tests/cli/test_cli_take_over.py::test_jobs_on_the_same_workers_are_taken_over"
+        f"{_AVAILABILITY}::test_an_installation_that_was_moved_takes_over_what_it_had_placed"
     ),
     "kubectl get events -A --field-selector reason=OtherManager": (
-        "tests/controllers/test_flows_two_managers.py::test_a_job_of_the_other_manager_is_left_alone_and_that_is_told"
+        f"{_AVAILABILITY}::test_an_installation_that_was_moved_takes_over_what_it_had_placed"
     ),
     "kubectl annotate namespace team-a jobmirror.io/on-worker-loss=Fence": (
         "e2e/test_fence.py::test_what_a_namespace_says_holds_for_its_jobs"
