@@ -169,7 +169,7 @@ async def account(plane: ControlPlane, namespace: str, objects: Iterable[Json]) 
     path, given = await plane.service_account_kubeconfig(namespace, ACCOUNT), list(objects)
     async with Client(plane.kubeconfig) as client:
         for one in given:
-            await _put(client, one)
+            await put(client, one)
         for question in _questions(given, namespace):
             await until(partial(client.create, _REVIEWS, question), lambda found: found["status"]["allowed"])
     return path
@@ -239,7 +239,8 @@ def _questions(objects: Iterable[Json], namespace: str) -> Iterator[Json]:
             yield {"spec": {"user": user_of(namespace), "resourceAttributes": asked}}
 
 
-async def _put(client: Client, body: Json) -> None:
+async def put(client: Client, body: Json) -> None:
+    """Create one of them, or replace what has its name."""
     collection = _collection(body)
     try:
         await client.create(collection, body)

@@ -14,6 +14,7 @@ from e2e.jobs import Scene, is_complete, runs, until
 from e2e.manager import ManagerProcess
 from e2e.shipped import RBAC
 from e2e.shipped_life import COPYING, NEEDED, needing
+from e2e.troubles.stage import says
 from mirror.model import names
 
 pytestmark = pytest.mark.usefixtures("binaries")
@@ -114,3 +115,26 @@ async def test_what_the_worker_has_already_is_left_alone(
         same = await there.merge(f"{core}/configmaps/settings", {"data": {"level": "1"}})
         await scene.source_until("refused", is_complete)
         assert (await there.get(f"{core}/configmaps/settings")) == same
+
+
+async def test_one_that_conflicts_with_what_came_meanwhile_is_told_where_it_is_placed(
+    management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """After a restart nobody knows whether its mirror was ever made, so it stays on its worker and says so there."""
+    core = f"/api/v1/namespaces/{scene.namespace}"
+    there = scene.client_of("east")
+    async with ManagerProcess.start(management, {"east": east}, settings=COPYING) as manager:
+        for kind in ("configmaps", "serviceaccounts"):
+            await scene.client.create(f"{core}/{kind}", NEEDED[kind])
+        await scene.create(needing("train", manager.managed_by))
+        await scene.source_until("train", says("DependencyMissing", "Secret token does not exist"))
+        await manager.restart()
+        await there.create(f"{core}/configmaps", {"metadata": {"name": "settings"}, "data": {"level": "x"}})
+        await scene.client.create(f"{core}/secrets", NEEDED["secrets"])
+
+        text = "worker east: ConfigMap settings exists there with other contents, and is not ours"
+        await scene.source_until("train", says("DependencyConflict", text))
+        event = await scene.event("train", "DependencyConflict")
+        assert (event["type"], event["message"]) == ("Warning", text)
+        await there.delete(f"{core}/configmaps/settings")
+        await scene.source_until("train", is_complete)

@@ -20,6 +20,7 @@ from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT, WORKER
 from e2e.jobs import Scene, is_complete, job
 from e2e.manager import Identity, ManagerProcess
+from e2e.troubles.stage import says
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 MIRROR = Path(sys.executable).with_name("mirror")
@@ -114,12 +115,20 @@ async def scene(planes: dict[str, Cluster]) -> AsyncIterator[Scene]:
 async def test_a_worker_from_the_first_command_to_the_last(
     operator: Operator, manager: ManagerProcess, scene: Scene, planes: dict[str, Cluster]
 ) -> None:
-    """add → check → list → a Job runs there → cordon → drain → remove, with the rights that add gave and no others."""
+    """add → check → list → a Job runs there → cordon → drain → remove, with the rights that add gave and no others.
+
+    A Job that comes before there is a worker says so, and goes there.
+    """
+    await scene.create(job("early", manager.managed_by))
+    await scene.source_until("early", says("NoWorkers", "no worker is registered"))
+    event = await scene.event("early", "NoWorkers")
+    assert (event["type"], event["message"]) == ("Warning", "no worker is registered")
     added = await operator.add("east", "--labels", "region=eu", "--capacity", "20", "--logs", *SCORES)
     assert added.code == 0, added
     assert "✓ serviceaccount" in added.output
     assert "✗" not in added.output
 
+    await scene.source_until("early", is_complete)
     await scene.create(job("first", manager.managed_by))
     await scene.source_until("first", is_complete)
     assert list(await scene.mirrors("first")) == ["east"]

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 
-from aiohttp import web
-
-from e2e.controlplane.client import Json, StatusError
-from e2e.jobs import job, until
+from e2e.controlplane.client import Json
 from e2e.troubles.stage import JOB, Play, Sight, over, says
-from mirror.serving.x509 import Authority, server_context
+from e2e.troubles.webhooks import CREATED, Webhook, add_webhook, here, remove_webhook, until_no_job_is_created
+from mirror.serving.x509 import Authority
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-_JOBS: list[Json] = [{"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}]
 _ENFORCE = "pod-security.kubernetes.io/enforce"
-
-
-def _here(play: Play) -> Json:
-    return {"matchLabels": {"kubernetes.io/metadata.name": play.namespace}}
 
 
 def _with(resources: Json) -> list[Json]:
@@ -87,13 +79,13 @@ async def policy_refuses(play: Play) -> AsyncGenerator[Sight, None]:
         "expression": "has(object.metadata.labels) && 'team' in object.metadata.labels",
         "message": "a Job needs the label team",
     }
-    match = {"resourceRules": _JOBS, "namespaceSelector": _here(play)}
+    match = {"resourceRules": CREATED, "namespaceSelector": here(play)}
     policy = {"failurePolicy": "Fail", "matchConstraints": match, "validations": [rule]}
     name = {"metadata": {"name": "jobs-need-a-team"}}
     await play.on().create(f"{_ADMISSION}/validatingadmissionpolicies", {**name, "spec": policy})
     binding = {"policyName": "jobs-need-a-team", "validationActions": ["Deny"]}
     await play.on().create(f"{_ADMISSION}/validatingadmissionpolicybindings", {**name, "spec": binding})
-    await _until_refused(play)
+    await until_no_job_is_created(play)
     await play.create()
     yield Sight("A policy of the worker refuses the Job", says("RefusedByWorkers", "jobs-need-a-team"))
     await play.scene.patch("train", {"metadata": {"labels": {"team": "a"}}})
@@ -101,38 +93,21 @@ async def policy_refuses(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 async def webhook_refuses(play: Play) -> AsyncGenerator[Sight, None]:
-    authority = Authority.new("webhook", now=datetime.now(UTC))
-    allowed = False
-
-    async def answer(request: web.Request) -> web.Response:
-        asked = (await request.json())["request"]
-        no = {"allowed": allowed, "status": {"code": 403, "message": "jobs are frozen until Monday"}}
-        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-        return web.json_response({**review, "response": {"uid": asked["uid"], **no}})
-
-    application = web.Application()
-    application.router.add_post("/", answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(authority.issue_server(["127.0.0.1"])))
-        await site.start()
-        await _add_webhook(play, f"https://127.0.0.1:{runner.addresses[0][1]}/", authority.certificate)
-        await _until_refused(play)
+    async with Webhook.serving(403, "jobs are frozen until Monday") as webhook:
+        await add_webhook(play, webhook.url, webhook.authority)
+        await until_no_job_is_created(play)
         await play.create()
         yield Sight("A webhook on the worker refuses the Job", says("RefusedByWorkers", "freeze.example.com"))
-        allowed = True
+        webhook.allows = True
         yield over()
-    finally:
-        await runner.cleanup()
 
 
 async def webhook_away(play: Play) -> AsyncGenerator[Sight, None]:
-    await _add_webhook(play, "https://127.0.0.1:9/", Authority.new("webhook", now=datetime.now(UTC)).certificate)
-    await _until_refused(play)
+    await add_webhook(play, "https://127.0.0.1:9/", Authority.new("webhook", now=datetime.now(UTC)).certificate)
+    await until_no_job_is_created(play)
     await play.create()
     yield Sight("A webhook on the worker does not answer", says("MirrorRefused", "webhook"))
-    await play.on().delete(f"{_ADMISSION}/validatingwebhookconfigurations/{play.namespace}")
+    await remove_webhook(play)
     yield over()
 
 
@@ -145,33 +120,6 @@ async def no_room_for_annotations(play: Play) -> AsyncGenerator[Sight, None]:
     yield Sight("Annotations leave no room for a further one", says("RefusedByWorkers", "metadata.annotations"))
     await play.scene.patch(JOB, {"metadata": {"annotations": dict.fromkeys(notes)}})
     yield over()
-
-
-async def _add_webhook(play: Play, url: str, authority: bytes) -> None:
-    hook: Json = {
-        "name": "freeze.example.com",
-        "clientConfig": {"url": url, "caBundle": base64.b64encode(authority).decode()},
-        "rules": _JOBS,
-        "namespaceSelector": _here(play),
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "timeoutSeconds": 5,
-    }
-    body = {"metadata": {"name": play.namespace}, "webhooks": [hook]}
-    await play.on().create(f"{_ADMISSION}/validatingwebhookconfigurations", body)
-
-
-async def _until_refused(play: Play) -> None:
-    """Wait until the API server has heard of it: it takes a moment."""
-
-    async def is_refused() -> bool:
-        try:
-            await play.on().call("POST", f"{play.scene.jobs('east')}?dryRun=All", job("asked"))
-        except StatusError:
-            return True
-        return False
-
-    await until(is_refused)
 
 
 STORIES = (

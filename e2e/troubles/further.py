@@ -5,15 +5,17 @@ Most are rarer, or look like one that is shown.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 
+from e2e import shipped
 from e2e.controlplane.client import Json
-from e2e.jobs import is_failed, placed_on, runs
-from e2e.troubles.kubelet import NODE, RUNNING, pod_of, waiting, warns, writes
+from e2e.jobs import is_failed, placed_on, runs, waits_because
+from e2e.troubles.kubelet import NODE, RUNNING, forced_out, pod_of, waiting, warns, writes
+from e2e.troubles.policies import Rule, until_refused
 from e2e.troubles.stage import EU, JOB, Play, Sight, is_so, over, progresses, told
 from mirror.model import names
 
-_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _UNREADY: Json = RUNNING | {"conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}]}
 
 
@@ -70,11 +72,10 @@ async def pods_do_not_end(play: Play) -> AsyncGenerator[Sight, None]:
     await play.create(play.job(podReplacementPolicy="Failed", backoffLimit=6), nodeName=NODE)
     await writes(play, RUNNING)
     await play.scene.source_until(JOB, runs())
-    pod = f"{play.core}/pods/{(await pod_of(play))['metadata']['name']}"
-    await play.on().delete(pod)
+    pod = await pod_of(play)
+    await play.on().delete(f"{play.core}/pods/{pod['metadata']['name']}")
     yield told("PodsNotReady", "are being deleted and have not ended")
-    await play.on().merge(f"{pod}/status", {"status": {"phase": "Failed"}})
-    await play.on().call("DELETE", pod, {"gracePeriodSeconds": 0})
+    await forced_out(play, pod)
     await writes(play, RUNNING)
     yield over()
 
@@ -154,23 +155,14 @@ async def mirror_kept(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 async def change_refused(play: Play) -> AsyncGenerator[Sight, None]:
-    rules = [
-        {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["jobs"]},
-    ]
-    here = {"matchLabels": {"kubernetes.io/metadata.name": play.namespace}}
-    rule = {"expression": "object.spec.parallelism == oldObject.spec.parallelism", "message": "parallelism is frozen"}
-    match = {"resourceRules": rules, "namespaceSelector": here}
-    spec = {"failurePolicy": "Fail", "matchConstraints": match, "validations": [rule]}
-    name = {"metadata": {"name": "frozen"}}
-    await play.on().create(f"{_ADMISSION}/validatingadmissionpolicies", {**name, "spec": spec})
     await play.create(play.job(parallelism=1, completions=5, completionMode="Indexed"), nodeName=NODE)
     await writes(play, RUNNING)
-    binding = {"policyName": "frozen", "validationActions": ["Deny"]}
-    await play.on().create(f"{_ADMISSION}/validatingadmissionpolicybindings", {**name, "spec": binding})
-    await play.until_refused(f"{play.scene.jobs('east')}/{JOB}", {"spec": {"parallelism": 2}})
+    rule = Rule("object.spec.parallelism == oldObject.spec.parallelism", "parallelism is frozen")
+    await rule.enforce(play.on(), play.namespace)
+    await until_refused(play.on(), f"{play.scene.jobs('east')}/{JOB}", {"spec": {"parallelism": 2}})
     await play.scene.patch(JOB, {"spec": {"parallelism": 3}})
-    yield told("ChangeRefused", "denied by ValidatingAdmissionPolicy frozen: parallelism is frozen")
-    await play.on().delete(f"{_ADMISSION}/validatingadmissionpolicybindings/frozen")
+    yield told("ChangeRefused", "denied by ValidatingAdmissionPolicy change-refused: parallelism is frozen")
+    await rule.lift(play.on(), play.namespace)
     # Two of the three pods have no kubelet.
     yield over(lambda found: placed_on(found) and "ChangeRefused" not in str((found or {})["status"]))
 
@@ -201,8 +193,130 @@ async def annotations_without_effect(play: Play) -> AsyncGenerator[Sight, None]:
     yield over(lambda found: placed_on(found) and progresses(found))
 
 
+async def image_invalid(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(nodeName=NODE)
+    why = 'Failed to apply default image tag "Train:1": couldn\'t parse image name "Train:1": invalid reference format'
+    await writes(play, waiting("InvalidImageName", why, image="Train:1"))
+    yield told("InvalidImage", "invalid reference format")
+    await writes(play, RUNNING)
+    yield over()
+
+
+async def too_much_goes_along(play: Play) -> AsyncGenerator[Sight, None]:
+    body = play.job(annotations={**EU, "carry": "configmaps"})
+    named = [{"configMapRef": {"name": f"settings-{number}", "optional": True}} for number in range(51)]
+    await play.create(body, containers=[{"name": "main", "image": "any", "envFrom": named}])
+    yield told("DependencyRefused", "it refers to more than 50 objects that are to go along")
+    await play.create_anew()
+    yield over()
+
+
+async def copying_forbidden(play: Play) -> AsyncGenerator[Sight, None]:
+    """The settings keep Secrets here: the Job runs without, and an event says so."""
+    await play.create(play.job(annotations={**EU, "carry": "secrets"}), volumes=[_mounted("keys")])
+    await play.scene.source_until(JOB, placed_on)
+    yield Sight("", placed_on, ("DependencyNotCopied", "Secret keys: not copied, since the settings (dependencies)"))
+    await play.create_anew()
+    yield over(lambda found: placed_on(found) and progresses(found))
+
+
+def _mounted(secret: str) -> Json:
+    return {"name": secret, "secret": {"secretName": secret, "optional": True}}
+
+
+async def labels_removed(play: Play) -> AsyncGenerator[Sight, None]:
+    """Whatever removes them does so each time that they are back."""
+    await play.create()
+    await play.scene.source_until(JOB, runs())
+
+    async def remove() -> None:
+        without = {"metadata": {"labels": {names.ORIGIN: None, names.SOURCE_UID: None}}}
+        while True:
+            await play.scene.mirror_until("east", JOB, _is_labeled, seconds=600)
+            await play.on().merge(f"{play.scene.jobs('east')}/{JOB}", without)
+
+    async with asyncio.TaskGroup() as scope:
+        removing = scope.create_task(remove(), name="remove labels")
+        yield told("LabelsRemoved", "worker east removes the labels of the mirror")
+        removing.cancel()
+    yield over()
+
+
+def _is_labeled(found: Json | None) -> bool:
+    return found is not None and names.ORIGIN in found["metadata"].get("labels", {})
+
+
+async def mirror_gone_before_its_pods(play: Play) -> AsyncGenerator[Sight, None]:
+    """It is to start over, and whoever could tell that its pods have ended is away."""
+    await play.create(play.job(annotations={**EU, "on-mirror-loss": "Recreate"}), nodeName=NODE)
+    await writes(play, RUNNING)
+    await play.scene.source_until(JOB, runs())
+    pod = await pod_of(play)
+    await play.on().delete(f"{play.scene.jobs('east')}/{JOB}")
+    yield told("MirrorNotFound", "the Job starts over once its pods there have ended")
+    await forced_out(play, pod)
+    await writes(play, RUNNING)
+    yield over(lambda found: runs()(found) and progresses(found))
+
+
+async def lease_expired(play: Play) -> AsyncGenerator[Sight, None]:
+    """Somebody on the worker makes it shorter than the Job has run; its Job controller ends it."""
+    await play.create(play.job(annotations={**EU, "on-worker-loss": "Fence"}), nodeName=NODE)
+    await writes(play, RUNNING)
+    await play.scene.source_until(JOB, runs())
+    mirror, pod = f"{play.scene.jobs('east')}/{JOB}", await pod_of(play)
+    await play.scene.mirror_until("east", JOB, lambda found: found and found["spec"].get("activeDeadlineSeconds"))
+    await play.on().merge(mirror, {"spec": {"activeDeadlineSeconds": 1}})
+    yield told("LeaseExpired", "the lease on worker east has expired")
+    await forced_out(play, pod)
+    await writes(play, RUNNING)
+    yield over(lambda found: runs()(found) and progresses(found))
+
+
+async def record_refused(play: Play) -> AsyncGenerator[Sight, None]:
+    """No condition can say so: it is what is refused."""
+    is_placed = f"c.type == '{names.PLACED}' && c.status == 'True'"
+    rule = Rule(
+        f"!has(object.status.conditions) || !object.status.conditions.exists(c, {is_placed})",
+        "nothing is placed on Sundays",
+        resource="jobs/status",
+    )
+    await rule.enforce(play.client, play.namespace)
+    now = "2026-01-01T00:00:00Z"
+    placed = {"type": names.PLACED, "status": "True", "reason": "Placed", "lastTransitionTime": now}
+    await play.until_status_refused({"conditions": [placed]})
+    await play.create()
+    text = "the API server rejects the record of a worker: denied by ValidatingAdmissionPolicy record-refused: nothing"
+    yield Sight("", waits_because(text), ("RecordRefused", text))
+    await rule.lift(play.client, play.namespace)
+    yield over()
+
+
+async def status_refused(play: Play) -> AsyncGenerator[Sight, None]:
+    """Nothing on the Job can say so but events, and it clears by itself."""
+    rule = Rule("!has(object.status.ready) || object.status.ready == 0", "ready is frozen", resource="jobs/status")
+    await rule.enforce(play.client, play.namespace)
+    await play.until_status_refused({"active": 1, "ready": 1})
+    await play.create()
+    text = "the API server rejects the status: denied by ValidatingAdmissionPolicy status-refused: ready is frozen"
+    yield Sight("", placed_on, ("StatusRefused", text))
+    await rule.lift(play.client, play.namespace)
+    yield over(lambda found: runs()(found) and progresses(found))
+
+
+async def release_refused(play: Play) -> AsyncGenerator[Sight, None]:
+    """The webhook has held it, and somebody has forgotten the rights that come with the webhook."""
+    await play.create(play.job(suspend=True, annotations={**EU, "held": "true"}))
+    yield told("ReleaseRefused", "held by our webhook, and may not be unsuspended: not allowed to patch jobs (403")
+    for one in shipped.read("webhook", namespace=play.stage.manager.namespace):
+        await shipped.put(play.client, one)
+    yield over(lambda found: runs()(found) and progresses(found))
+
+
 STORIES = (
     scheduler_missing, claim_of_device_missing, kubelet_away, probe_fails, node_not_ready, network_not_ready,
     pods_do_not_end, device_missing, pods_preempted, scheduling_gated, init_container_crashes, quota_wants_limits,
-    suspended_there, mirror_kept, change_refused, dependency_differs, annotations_without_effect,
+    suspended_there, mirror_kept, change_refused, dependency_differs, annotations_without_effect, image_invalid,
+    too_much_goes_along, copying_forbidden, labels_removed, mirror_gone_before_its_pods, lease_expired, record_refused,
+    status_refused, release_refused,
 )  # fmt: skip

@@ -59,6 +59,13 @@ async def pod_of(play: Play) -> Json:
     return found[0]
 
 
+async def forced_out(play: Play, pod: Json) -> None:
+    """A pod whose kubelet is away is said to have ended, and is gone, as by ``kubectl delete pod --force``."""
+    path = f"{play.core}/pods/{pod['metadata']['name']}"
+    await play.on().merge(f"{path}/status", {"status": {"phase": "Failed"}})
+    await play.on().call("DELETE", path, {"gracePeriodSeconds": 0})
+
+
 async def writes(play: Play, status: Json) -> None:
     """The kubelet has found out this about the Job's pod."""
     pod = await pod_of(play)

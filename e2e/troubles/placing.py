@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 
 from e2e.controlplane.client import Json
 from e2e.jobs import job, placed_on
-from e2e.troubles.stage import JOB, Play, Sight, over, progresses, says
+from e2e.troubles.stage import JOB, Play, Sight, over, progresses, says, told
+from e2e.troubles.webhooks import Webhook, add_webhook, until_no_job_is_created
 from mirror.model import names
 
 ON_WEST: Mapping[str, str] = {"worker-selector": "region=us"}
@@ -86,7 +87,7 @@ async def kubeconfig_refused(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 async def on_west(play: Play) -> AsyncGenerator[Sight, None]:
-    """One after the other, since each concerns the whole worker: full, cordoned, without a right."""
+    """One after the other, since each concerns the whole worker: full, cordoned, without a right, overloaded."""
     manager = play.stage.manager
     await play.scene.create(job("first", names.DEFAULT_MANAGED_BY, run_for="never", annotations=ON_WEST))
     await play.scene.source_until("first", placed_on)
@@ -113,6 +114,16 @@ async def on_west(play: Play) -> AsyncGenerator[Sight, None]:
     yield Sight("A right is missing on the worker", says("RefusedByWorkers", "to create jobs"))
     await play.on("west").merge(role, {"rules": before["rules"]})
     yield over()
+
+    await play.scene.delete(JOB)
+    await play.scene.until_no_mirror(JOB)
+    async with Webhook.serving(429, "the cluster is busy") as webhook:
+        await add_webhook(play, webhook.url, webhook.authority, worker="west")
+        await until_no_job_is_created(play, "west")
+        await play.create(play.job(annotations=ON_WEST))
+        yield told("MirrorNotCreated", "worker west: the copy cannot be created: ")
+        webhook.allows = True
+        yield over()
 
 
 def _without_create(rules: list[Json]) -> Iterator[Json]:

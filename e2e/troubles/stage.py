@@ -11,11 +11,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.controlplane.client import Client, Json, StatusError
+from e2e.controlplane.client import Client, Json
 from e2e.controlplane.cluster import Cluster
-from e2e.jobs import Scene, annotation, job, until
+from e2e.jobs import Scene, annotation, job
 from e2e.manager import ManagerProcess
 from e2e.proxy import Proxy
+from e2e.troubles.policies import until_refused
 from mirror.model import names
 
 JOB = "train"
@@ -98,17 +99,10 @@ class Play:
         body["spec"]["template"]["spec"] |= pod
         await self.scene.create(body)
 
-    async def until_refused(self, path: str, change: Json) -> None:
-        """Wait until the worker refuses a change of this object: its API server hears of a policy after a moment."""
-
-        async def is_refused() -> bool:
-            try:
-                await self.on().merge(f"{path}?dryRun=All", change)
-            except StatusError:
-                return True
-            return False
-
-        await until(is_refused)
+    async def until_status_refused(self, status: Json) -> None:
+        """Wait until a policy of the management cluster refuses such a status, tried at a Job of nobody's."""
+        await self.scene.create(job("probe", "example.com/nobody"))
+        await until_refused(self.client, f"{self.scene.jobs()}/probe/status", {"status": status})
 
     async def create_anew(self, body: Json | None = None, **pod: object) -> None:
         """Delete the Job, wait until its mirror has gone, and create it."""
