@@ -7,7 +7,7 @@ should have is not decided here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from mirror.batch import views
 
@@ -30,10 +30,16 @@ STANDARD = frozenset((SUSPENDED, COMPLETE, FAILED, SUCCESS_CRITERIA_MET, FAILURE
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 JOB_SUSPENDED, JOB_RESUMED = "JobSuspended", "JobResumed"
 
+_DICT = frozenset((dict,))
+"""What decoding makes of any condition."""
+
 
 def of(status: Mapping[str, object]) -> list[Condition]:
     """The conditions of a status."""
-    return [views.mapping(one) for one in views.items(status.get("conditions"))]
+    listed: Sequence[Any] = views.items(status.get("conditions"))
+    if _DICT.issuperset(map(type, listed)):
+        return [*listed]
+    return [views.mapping(one) for one in listed]
 
 
 def find(conditions: Conditions, type_name: str, status: str | None = None) -> Condition | None:
@@ -60,12 +66,13 @@ def verdict(conditions: Conditions) -> Verdict | None:
 
 def final(conditions: Conditions) -> Condition | None:
     """The condition that has finished the Job; None while it goes on."""
-    return next(filter(None, (find(conditions, ending, TRUE) for ending in FINAL)), None)
+    failed, complete = FINAL
+    return find(conditions, failed, TRUE) or find(conditions, complete, TRUE)
 
 
 def is_finished(conditions: Conditions) -> bool:
     """Whether the Job is finished."""
-    return final(conditions) is not None
+    return any(one.get("type") in FINAL and one.get("status") == TRUE for one in conditions)
 
 
 def new(type_name: str, status: str, *, reason: str = "", message: str = "", at: str | None) -> dict[str, object]:

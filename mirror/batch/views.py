@@ -19,7 +19,7 @@ def mapping(value: object) -> Mapping[str, object]:
 
 def items(value: object) -> Sequence[object]:
     """The list, or an empty one."""
-    return value if isinstance(value, list | tuple) else ()
+    return value if type(value) is list or isinstance(value, list | tuple) else ()
 
 
 def text(value: object) -> str:
@@ -34,9 +34,9 @@ def optional_text(value: object) -> str | None:
 
 def number(value: object) -> int:
     """The integer, or 0. ``True`` is no integer in JSON."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return value if type(value) is int else 0
 
 
 def optional_number(value: object) -> int | None:
     """The integer, or None. ``True`` is no integer in JSON."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if type(value) is int else None

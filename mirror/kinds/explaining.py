@@ -8,6 +8,7 @@ from mirror.model import names, reasons
 from mirror.model.reasons import Obstruction
 from mirror.model.text import clean
 
+_EXPLAIN = (names.PLACED, names.PROGRESSING)
 LONGEST_MESSAGE = 1024
 """Characters; what the project lets any condition have (D7)."""
 
@@ -15,7 +16,7 @@ LONGEST_MESSAGE = 1024
 def reason_of(listed: Conditions) -> str:
     """The reason that the conditions give; empty when they give none."""
     for one in listed:
-        if one.get("type") in (names.PLACED, names.PROGRESSING) and one.get("status") != TRUE:
+        if one.get("type") in _EXPLAIN and one.get("status") != TRUE:
             return str(one.get("reason") or "")
     return ""
 

@@ -383,6 +383,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
         st.sampled_from((*true(*sorted(conditions.STANDARD), "X"), *false("Suspended"))), max_size=3
     ),
 }
+UNDECIDED = st.lists(st.sampled_from((*true("Suspended", "X"), *false("Suspended", "X"))), max_size=2)
 
 
 def mostly_progress(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Status]:
@@ -403,8 +404,8 @@ def mostly_progress(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Status]
 @examples(300, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     st.sampled_from((PLAIN, INDEXED, PER_INDEX, ELASTIC, {**PLAIN, "suspend": True, "successPolicy": {}})),
-    mostly_progress(),
-    mostly_progress(startTime=st.just(START)),
+    mostly_progress(conditions=UNDECIDED),
+    mostly_progress(startTime=st.just(START), conditions=UNDECIDED),
 )
 def test_plain_progress_breaks_no_rule(spec: dict[str, Any], old: Status, changes: Status) -> None:
     """What is accepted without asking the rules would be accepted by each (V1)."""
@@ -421,6 +422,7 @@ def test_pods_that_start_and_are_counted_are_plain_progress() -> None:
     assert is_plain_progress(old, old | {"ready": 2, "failed": 1})
     assert is_plain_progress(old, old | {"active": 2, "ready": 1, UNCOUNTED: {"succeeded": ["a"], "failed": ["b"]}})
     assert is_plain_progress({"conditions": old["conditions"]}, old)
+    assert is_plain_progress(old, old | {"conditions": true("jobmirror.io/Placed", "Suspended")})
 
 
 @pytest.mark.parametrize(
@@ -432,6 +434,8 @@ def test_pods_that_start_and_are_counted_are_plain_progress() -> None:
         ({"startTime": EARLY}, {"startTime": START}),
         ({"startTime": None}, {"active": 1}),
         ({"conditions": true("Complete")}, {"active": 1}),
+        ({"conditions": true("FailureTarget")}, {"conditions": []}),
+        ({"conditions": true("X")}, {"conditions": true("X", "SuccessCriteriaMet")}),
     ],
 )
 def test_what_a_rule_may_mind_is_no_plain_progress(old: Status, changes: Status) -> None:

@@ -110,7 +110,7 @@ def part_values(body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
     for name, metadata in (("labels", "metadata"), ("annotations", "metadata")):
         found = read(body, (metadata, name)) or {}
         values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
-    if labels := values["templateLabels"]:
+    if labels := values.get("templateLabels"):
         # Ours are there only on mirrors that were created while pods are watched.
         values["templateLabels"] = without_keys(labels, (names.ORIGIN, names.SOURCE_UID)) or None
     return values

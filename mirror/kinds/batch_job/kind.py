@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from mirror.batch.rule_names import BadRuleNames
-from mirror.kinds.base import BadAnnotation, Changes, Json, MirrorTransform, Progress, StatusSummary, is_held
+from mirror.kinds.base import BadAnnotation, Changes, Json, MirrorTransform, is_held
 from mirror.kinds.batch_job import (
     body,
     changes,
@@ -121,14 +121,14 @@ class BatchJob:
 
     # -- what an object says -------------------------------------------------------------------------------------------
 
-    def managed_by(self, found: Object) -> str | None:
-        return reading.managed_by(found)
-
-    def is_suspended(self, found: Object) -> bool:
-        return reading.is_suspended(found)
-
-    def summary(self, found: Object) -> StatusSummary:
-        return reading.summary(found)
+    managed_by = staticmethod(reading.managed_by)
+    is_suspended = staticmethod(reading.is_suspended)
+    summary = staticmethod(reading.summary)
+    progress = staticmethod(reading.progress)
+    priority_class = staticmethod(reading.priority_class)
+    has_unready_pods = staticmethod(reading.has_unready_pods)
+    lacks_pods = staticmethod(reading.lacks_pods)
+    is_final = staticmethod(reading.is_final)
 
     def doubt_schema(self) -> None:
         """Its definition is known."""
@@ -142,18 +142,6 @@ class BatchJob:
 
     def stored(self, found: Object) -> JobSource:
         return JobSource.of(reading.deciding_spec(found), found.status_dict())
-
-    def progress(self, found: Object) -> Progress:
-        return reading.progress(found)
-
-    def priority_class(self, found: Object) -> str:
-        return reading.priority_class(found)
-
-    def has_unready_pods(self, found: Object) -> bool:
-        return reading.has_unready_pods(found)
-
-    def lacks_pods(self, found: Object) -> bool:
-        return reading.lacks_pods(found)
 
     def check(self, found: Object) -> None:
         try:
@@ -229,9 +217,6 @@ class BatchJob:
         return (pods.pod_selector(mirror),)
 
     # -- statuses ------------------------------------------------------------------------------------------------------
-
-    def is_final(self, status: Mapping[str, Any] | None) -> bool:
-        return reading.is_final(status)
 
     def seconds_since_end(self, status: Mapping[str, object], now: datetime) -> float:
         return reading.seconds_since_end(status, now)

@@ -47,9 +47,13 @@ class _Counts(msgspec.Struct, gc=False, rename="camel"):
     failed: int | None = None
     terminating: int | None = None
 
-    def true(self, type_name: str) -> _DatedCondition | None:
-        """The first condition of this type that is True."""
-        return next((one for one in self.conditions or () if one.type == type_name and one.status == "True"), None)
+    def true(self) -> dict[str, _DatedCondition]:
+        """The conditions that are True: of a type the first one."""
+        return {one.type: one for one in reversed(self.conditions or ()) if one.status == conditions.TRUE}
+
+    @property
+    def is_over(self) -> bool:
+        return not self.true().keys().isdisjoint(conditions.FINAL)
 
 
 class _Size(msgspec.Struct, gc=False):
@@ -138,10 +142,10 @@ def deciding_spec(found: Object) -> Mapping[str, Any]:
 def progress(found: Object) -> Progress:
     """How far it is; whatever cannot be read is left out."""
     status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec) or _Size()
-    end = next(filter(None, map(status.true, conditions.FINAL)), None)
-    placed = status.true(names.PLACED)
-    held = status.true(conditions.SUSPENDED)
-    is_mirrored = placed is not None and status.true(names.MIRRORED) is not None
+    true = status.true()
+    end = next(filter(None, map(true.get, conditions.FINAL)), None)
+    placed, held = true.get(names.PLACED), true.get(conditions.SUSPENDED)
+    is_mirrored = placed is not None and names.MIRRORED in true
     is_held_there = is_mirrored and held is not None and held.reason == conditions.JOB_SUSPENDED
     obstructed = next((one for one in status.conditions or () if one.type == names.PROGRESSING), None)
     return Progress(
@@ -174,7 +178,7 @@ def has_unready_pods(found: Object) -> bool:
     if status is None:
         return False
     if not status.active:
-        return bool(status.terminating) and not any(map(status.true, conditions.FINAL))
+        return bool(status.terminating) and not status.is_over
     return status.ready is not None and status.active > status.ready
 
 
@@ -183,7 +187,7 @@ def lacks_pods(found: Object) -> bool:
     status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec)
     if spec is None or spec.suspend or spec.parallelism == 0:
         return False
-    return not (status.active or status.terminating or any(map(status.true, conditions.FINAL)))
+    return not (status.active or status.terminating or status.is_over)
 
 
 def managed_by(found: Object) -> str | None:

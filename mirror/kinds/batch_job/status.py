@@ -30,8 +30,8 @@ from mirror.kinds.batch_job.status_stored import (
     StoredJob,
     has_started,
     placed_worker,
-    served,
     verdict,
+    without_empty,
 )
 from mirror.kinds.stored_source import NextStatus, Status
 
@@ -79,7 +79,7 @@ def next_status(
     skewed = abs(clock_offset_seconds or 0.0) > MAX_CLOCK_OFFSET_SECONDS or _is_ahead(mirror.newest_time, now)
     seen = _Seen(stored, mirror, now, mirror_suspended=mirror_suspended, clock_skewed=skewed, settled=settled)
     is_missing_step = _missed_a_suspension(seen)
-    status = served(_suspended_before(seen) if is_missing_step else _following(seen))
+    status = without_empty(_suspended_before(seen) if is_missing_step else _following(seen))
     obstacle = "already stored" if status == stored.status else stored.refusal(status)
     return NextStatus(
         None if obstacle else status,
@@ -142,13 +142,14 @@ def _reason(seen: _Seen) -> str:
 
 def _missed_a_suspension(seen: _Seen) -> bool:
     """The mirror was suspended and resumed since the last write: only through a suspension may startTime move (M11)."""
-    stored, reported = seen.stored, seen.mirror.condition(SUSPENDED)
+    stored, start = seen.stored, seen.stored.start
+    if start is None or seen.mirror.start in (None, start):
+        return False
+    reported = seen.mirror.condition(SUSPENDED)
     return (
         not stored.wanted.suspend
         and stored.verdict is None
         and not stored.is_true(SUSPENDED)
-        and stored.start is not None
-        and seen.mirror.start not in (None, stored.start)
         and reported is not None
         and reported["status"] == FALSE
     )
@@ -186,16 +187,16 @@ def _following(seen: _Seen) -> Status:
 
 def _start(seen: _Seen) -> str | None:
     """startTime: set once; it moves with a resumption, and freely while the source is suspended (V37)."""
-    stored, reported = seen.stored, seen.mirror.start
-    if stored.start is None:
+    stored, before, reported = seen.stored, seen.stored.start, seen.mirror.start
+    if before is None:
         if stored.wanted.suspend and seen.verdict is None:
             # A queue takes it away so that it may change the template (D26); the mirror is about to be suspended, too.
             return None
         return reported or (_supplied_start(seen) if seen.finishes else None)
     if stored.wanted.suspend:
         # A Job whose end is decided needs its start for the end (V21).
-        return reported or (stored.start if seen.verdict else None)
-    return reported if reported and seen.resumes else stored.start
+        return reported or (before if seen.verdict else None)
+    return reported if reported and reported != before and seen.resumes else before
 
 
 def _supplied_start(seen: _Seen) -> str | None:
@@ -206,8 +207,9 @@ def _supplied_start(seen: _Seen) -> str | None:
 
 def _completion(seen: _Seen, start: str | None) -> str | None:
     """completionTime: of a complete Job only, never before its start, never changed (V15–V17, V36)."""
-    if seen.stored.completion or not (seen.finishes and seen.verdict == COMPLETE):
-        return seen.stored.completion
+    stored = seen.stored.completion
+    if stored or not (seen.finishes and seen.verdict == COMPLETE):
+        return stored
     return max(seen.mirror.completion or _ended_at(seen, start), start or "")
 
 

@@ -98,18 +98,22 @@ class _Cutter:
         self.cut = 0
 
     def count(self, value: object) -> int | None:
+        if value is None:
+            return None
         number = views.optional_number(value)
         if number is not None and 0 <= number <= _LARGEST_COUNT:
             return number
-        self._drop(value)
+        self.cut += 1
         return None
 
     def time(self, value: object) -> str | None:
+        if value is None:
+            return None
         if isinstance(value, str) and len(value) <= 64:
             text = _usable_time(value)
             if text is not None:
                 return text
-        self._drop(value)
+        self.cut += 1
         return None
 
     def message(self, value: object) -> str:
@@ -133,16 +137,20 @@ class _Cutter:
         return kept
 
     def indexes(self, value: object, completions: int | None) -> Intervals | None:
-        if isinstance(value, str) and completions is None:
+        if value is None or (isinstance(value, str) and completions is None):
             return None
         if isinstance(value, str) and completions is not None and len(value) <= MAX_INDEX_TEXT:
             return indexes.read(value, completions)
-        self._drop(value)
+        self.cut += 1
         return None
 
     def uncounted(self, value: object) -> Mapping[str, list[str]] | None:
+        if value is None:
+            return None
+        if value == {}:
+            return {}
         if not isinstance(value, Mapping):
-            self._drop(value)
+            self.cut += 1
             return None
         taken: dict[str, None] = {}
         lists: dict[str, list[str]] = {}

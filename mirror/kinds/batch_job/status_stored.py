@@ -6,6 +6,7 @@ Stored conditions are kept as they are, in their order: other controllers on the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import filterfalse
 from operator import itemgetter
 from typing import Any, Self
 
@@ -56,7 +57,7 @@ class StoredJob(msgspec.Struct, frozen=True):
             if name in status and status[name] is None:
                 shaped[name] = None
         listed = tuple(shaped.get("conditions", ()))
-        true = frozenset(one.get("type") for one in listed if one.get("status") == TRUE)
+        true = frozenset([one.get("type") for one in listed if one.get("status") == TRUE])
         return cls(spec, shaped, Spec.of(spec), listed, true)
 
     @property
@@ -65,7 +66,7 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def has_started(self) -> bool:
-        return has_started(self.status)
+        return _has_run(self.status) or self.has_verdict
 
     @property
     def start(self) -> str | None:
@@ -147,9 +148,7 @@ def served(status: Mapping[str, object]) -> Status:
     Raises:
         BadTime: a time is none.
     """
-    shaped = {
-        name: value for name, value in status.items() if value or (value is not None and name not in _LEFT_OUT_EMPTY)
-    }
+    shaped = without_empty(status)
     for name in _TIMES:
         if isinstance(time := shaped.get(name), str):
             shaped[name] = times.stored(time)
@@ -158,16 +157,29 @@ def served(status: Mapping[str, object]) -> Status:
         shaped["conditions"] = listed
     else:
         shaped.pop("conditions", None)
-    if isinstance(uncounted := shaped.get("uncountedTerminatedPods"), Mapping):
+    if (uncounted := shaped.get("uncountedTerminatedPods")) and isinstance(uncounted, Mapping):
         shaped["uncountedTerminatedPods"] = {name: list(uids) for name, uids in uncounted.items() if uids}
+    return shaped
+
+
+def without_empty(status: Mapping[str, object]) -> Status:
+    """The same of a status whose parts are in that shape, as the parts of all that we compute are."""
+    shaped = dict(status)
+    for name in filterfalse(status.get, status):
+        if shaped[name] is None or name in _LEFT_OUT_EMPTY:
+            del shaped[name]
     return shaped
 
 
 def _served_condition(condition: Condition) -> Condition:
     shaped = dict(filter(_value, condition.items()))
     probed, changed = shaped.get("lastProbeTime"), shaped.get("lastTransitionTime")
-    shaped["lastProbeTime"] = times.stored(probed) if isinstance(probed, str) else None
-    shaped["lastTransitionTime"] = times.stored(changed) if isinstance(changed, str) else None
+    at = times.stored(changed) if isinstance(changed, str) else None
+    if probed == changed:  # as kube-controller-manager sets them
+        shaped["lastProbeTime"] = at
+    else:
+        shaped["lastProbeTime"] = times.stored(probed) if isinstance(probed, str) else None
+    shaped["lastTransitionTime"] = at
     return shaped
 
 
@@ -178,9 +190,13 @@ def verdict(status: Mapping[str, object]) -> Verdict | None:
 
 def has_started(status: Mapping[str, object]) -> bool:
     """Whether anything of the Job has run, or been decided: a startTime, any counter, or a verdict (D11)."""
+    return _has_run(status) or verdict(status) is not None
+
+
+def _has_run(status: Mapping[str, object]) -> bool:
     if any(map(status.get, _SAY_IT_STARTED)):
         return True
-    return any(views.mapping(status.get("uncountedTerminatedPods")).values()) or verdict(status) is not None
+    return any(views.mapping(status.get("uncountedTerminatedPods")).values())
 
 
 def placed_worker(status: Mapping[str, object]) -> str | None:
