@@ -55,7 +55,7 @@ class NoSources:
     def is_source(self, kind: Kind, found: Object) -> bool:
         return False
 
-    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
+    def source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None:
         return None
 
     def on_mirror_change(

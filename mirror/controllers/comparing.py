@@ -39,14 +39,16 @@ class Comparison:
             summary = kind.summary(source)
             if summary.placed and any(left.uid == mirror.metadata.uid for left in summary.left_behind):
                 return Identity.NAMESAKE
+        uid, recorded_uid = mirror.metadata.uid, self._memories.recorded_uid(kind, source)
+        is_recorded = bool(recorded_uid) and uid == recorded_uid
         return identify(
-            mirror.metadata.uid,
+            uid,
             own_labels(mirror),
             origin=self._transform.origin,
             source_uid=source.metadata.uid,
-            recorded_uid=self._memories.recorded_uid(kind, source),
+            recorded_uid=recorded_uid,
             management_uid=self._transform.management_uid,
-            is_source=asks_us_alone(kind, mirror, self._managed_by),
+            is_source=not is_recorded and asks_us_alone(kind, mirror, self._managed_by),  # not looked at otherwise
         )
 
     def changes(self, source: Source, mirror: Object | None) -> Changes | None:

@@ -90,15 +90,15 @@ class Observer:
         worker = state.workers.get(source.placed) if source.placed else None
         mirror, identity = self._mirror_of(source, worker)
         is_stale = identity is Identity.NAMESAKE
+        own = mirror if not is_stale else None
         sight = _sight(source.placed, worker, now) if source.placed else None
+        is_reachable = sight is not None and sight.is_reachable
         on_loss = self._on_loss_of(key.namespace)
-        sight, fence = self._fence_of(source, sight, memory, mirror if not is_stale else None, on_loss)
+        sight, fence = self._fence_of(source, sight, memory, own, on_loss)
         is_moving = is_to_be_moved(source, sight, self._policy, on_loss, fence)
         held = self._moves.held() if is_moving and sight is not None and not sight.is_gone else ""
-        known = mirror if worker is not None and worker.is_reachable and not is_stale else None
-        is_moving = is_moving or has_ended_by_lease(source, known, memory)
-        known_here = mirror if not is_stale else None
-        is_leaving = is_to_leave(source, sight, known_here, self._policy, on_loss)
+        is_moving = is_moving or has_ended_by_lease(source, own if is_reachable else None, memory)
+        is_leaving = is_to_leave(source, sight, own, self._policy, on_loss)
         assignment = self._assignment_of(key, source, memory, is_moving=is_leaving or (is_moving and not held))
         return Snapshot(
             key=key,
@@ -113,9 +113,9 @@ class Observer:
             mirror_is_stale=is_stale,
             identity=identity,
             is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == self._origin,
-            changes=state.comparison.changes(source, mirror) if not is_stale else None,
-            held_because=self._held_because(source, mirror) if not is_stale else "",
-            pods=_pods_of(source, worker, mirror) if not is_stale else None,
+            changes=state.comparison.changes(source, own),
+            held_because=self._held_because(source, own),
+            pods=_pods_of(source, worker, own),
             failure=_failure_of(source, worker, mirror, memory) if not is_stale else None,
             refused_now=_refused_now(source, memory),
             trust=self._trust_of(source, memory) if source.kind.records_by_annotation else None,

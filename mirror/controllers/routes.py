@@ -15,7 +15,7 @@ from mirror.kinds.asking import asks_us_alone, is_ours, was_moved
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.own_annotations import OF_PLACEMENT
 from mirror.kinds.queueing import is_reset
-from mirror.kube.objects import Object, size_of
+from mirror.kube.objects import Object
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
@@ -211,10 +211,10 @@ class Routes:
 
     # -- mirrors: ``workers.worker.WorkerListener`` ----------------------------------------------------------------
 
-    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
-        """About how many bytes the source of an object on a worker takes; None: it has no source here."""
-        source = self._source_of(worker, kind, found)
-        return size_of(source) if source is not None else None
+    def source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None:
+        """The source of the name that an object on a worker has; None: there is none."""
+        namespace = worker.source_namespace_of(found.metadata.namespace)
+        return self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
 
     def on_mirror_change(
         self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
@@ -229,7 +229,7 @@ class Routes:
 
     def _name_keys(self, worker: Worker, kind: Kind, found: Object, *, is_gone: bool) -> None:
         """Of the source of an object on a worker, and of the object itself where it may be none of its mirror's."""
-        metadata, source = found.metadata, self._source_of(worker, kind, found)
+        metadata, source = found.metadata, self.source_of(worker, kind, found)
         if source is not None:
             key = source_key(kind, source)
             is_over = not self._sources.counts_for_worker(key) and kind.summary(source).is_finished
@@ -243,11 +243,6 @@ class Routes:
         if is_others or self._is_left_behind(worker, kind, source, found):
             self._intake.add(MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name))
 
-    def _source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None:
-        """The source of the name that an object on a worker has."""
-        namespace = worker.source_namespace_of(found.metadata.namespace)
-        return self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
-
     @staticmethod
     def _is_left_behind(worker: Worker, kind: Kind, source: Object | None, found: Object) -> bool:
         """Whether a source was moved from this worker and has left this object there (D14)."""
@@ -257,10 +252,10 @@ class Routes:
 
     def _note_end(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> None:
         """An end that was seen is stored in any case, so it is kept until then (D7)."""
-        if self._is_left_behind(worker, kind, source, mirror):
-            return
         uid, was = source.metadata.uid, self._memories.of(source.metadata.uid).ended
         if was is mirror or not kind.summary(mirror).is_finished:
+            return
+        if self._is_left_behind(worker, kind, source, mirror):
             return
         if self._state.comparison.identity_of(kind, source, mirror) not in (Identity.OURS, Identity.UNLABELED):
             return

@@ -89,9 +89,11 @@ def keep_lease(seen: Snapshot) -> tuple[tuple[Action, ...], tuple[Action, ...], 
     source, mirror, worker, fence = seen.source, seen.mirror, seen.worker, seen.source.kind.fence
     if fence is None or mirror is None or worker is None or seen.identity not in _MINE:
         return (), (), None
-    mark = mark_of(source.stored.status)
-    is_wanted = mark != VOIDED and is_to_be_fenced(source, seen.policy, seen.namespace_on_loss)
-    if not is_wanted and names.FENCE not in mirror.annotations:
+    has_lease = names.FENCE in mirror.annotations
+    is_wanted = is_to_be_fenced(source, seen.policy, seen.namespace_on_loss)
+    mark = mark_of(source.stored.status) if has_lease or is_wanted else ""
+    is_wanted = is_wanted and mark != VOIDED
+    if not has_lease and not is_wanted:
         return (), (), None
     lease = fence.lease(mirror)
     if lease.is_over or mirror.metadata.deletion_timestamp is not None:

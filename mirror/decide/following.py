@@ -44,22 +44,23 @@ SETTLED_SECONDS = 120.0
 
 def follow(seen: Snapshot) -> Plan | None:
     """The normal case: its status comes back, its changes go there (D6, D7, D9)."""
-    worker, mirror = seen.worker, seen.mirror
+    worker, mirror, kind = seen.worker, seen.mirror, seen.source.kind
     if worker is None or mirror is None:
         return None
     ended_for = ended_for_seconds(seen, mirror)
+    mirror_suspended, lacks_pods = kind.is_suspended(mirror), kind.lacks_pods(mirror)
     following = seen.source.stored.next_status(
         mirror,
         now=seen.now,
-        mirror_suspended=seen.source.kind.is_suspended(mirror),
+        mirror_suspended=mirror_suspended,
         clock_offset_seconds=worker.clock_offset_seconds,
         settled=ended_for >= SETTLED_SECONDS,
     )
     unlabeled, labels, labels_again = _keep_labels(seen)
     problem, patch = problem_and_patch(seen)
     cover, renew, lease_again = keep_lease(seen)
-    unready, remember, unready_again = _unready(seen)
-    touch, touch_again = _touch(seen, remember)
+    unready, remember, unready_again = _unready(seen, mirror_suspended=mirror_suspended, lacks_pods=lacks_pods)
+    touch, touch_again = _touch(seen, remember, lacks_pods=lacks_pods)
     deleting, deleting_again = _deleting(seen, mirror)
     pods, steady_again = _of_pods(seen, mirror, unready, remember)
     problem = deleting or problem or unlabeled or pods
@@ -154,7 +155,9 @@ def _runs_well(seen: Snapshot, mirror: Object) -> bool:
     return bool(kind.progress(mirror).active) and not kind.has_unready_pods(mirror)
 
 
-def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | None]:
+def _unready(
+    seen: Snapshot, *, mirror_suspended: bool, lacks_pods: bool
+) -> tuple[Obstruction | None, MemoryChange, float | None]:
     """Pods that stay unready, or a mirror that stays suspended: with no permission but that to see it (D22).
 
     Returns what to say, what to remember, and after how many seconds to look again.
@@ -164,12 +167,12 @@ def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | 
     reason, text = Reason.PODS_NOT_READY, ""
     if worker is None or mirror is None:
         pass
-    elif kind.is_suspended(mirror):
+    elif mirror_suspended:
         # Its source may run, and nothing is to be sent: the worker's own queueing, or somebody there, holds it (D26).
         is_as_sent = seen.changes is None or not (seen.changes.operations or seen.changes.must_wait_for_pods)
         if not seen.source.is_suspended and is_as_sent:
             reason, text = Reason.SUSPENDED_ON_WORKER, _holder(worker.name, queue_of(mirror), seen.held_because)
-    elif kind.lacks_pods(mirror):
+    elif lacks_pods:
         if not kind.progress(mirror).started_at:
             return _unstarted(seen, worker.name)
         text = f"worker {worker.name} has no pods of it"
@@ -204,13 +207,13 @@ def _holder(worker: str, queue: str, because: str) -> str:
     return f"{text}: {because}" if because else text
 
 
-def _touch(seen: Snapshot, remember: MemoryChange) -> tuple[tuple[Action, ...], float | None]:
+def _touch(seen: Snapshot, remember: MemoryChange, *, lacks_pods: bool) -> tuple[tuple[Action, ...], float | None]:
     """A mirror whose controller has forgotten it is written to, which makes that look at it (D30).
 
     Returns what to do, and after how many seconds to look again; adds to what is to be remembered.
     """
     worker, mirror, since, touched_at = seen.worker, seen.mirror, seen.memory.podless_since, seen.memory.touched_at
-    if worker is None or mirror is None or not seen.source.kind.lacks_pods(mirror):
+    if worker is None or mirror is None or not lacks_pods:
         if since is not None:
             remember |= {"podless_since": None, "touched_at": None}
         return (), None

@@ -188,10 +188,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def requests(self) -> int:
         """How many requests the actions make."""
-        return sum(
-            not isinstance(action, RequestAssignment | AwaitMove | ReportOtherManager | EmitEvent)
-            for action in self.actions
-        )
+        return sum(not isinstance(action, _WITHOUT_REQUEST) for action in self.actions)
 
     @property
     def needs_assignment(self) -> bool:
@@ -202,3 +199,6 @@ class Plan(msgspec.Struct, frozen=True):
             ):
                 return True
         return False
+
+
+_WITHOUT_REQUEST = (RequestAssignment, AwaitMove, ReportOtherManager, EmitEvent)

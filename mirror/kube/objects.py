@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -73,7 +74,8 @@ class Object(msgspec.Struct, gc=False):
     @property
     def is_controlled(self) -> bool:
         """Whether another object owns it as its controller, and has made it."""
-        return any(owner.controller for owner in self.metadata.owner_references or ())
+        owners = self.metadata.owner_references
+        return owners is not None and any(owner.controller for owner in owners)
 
     def spec_dict(self) -> dict[str, Any]:
         """The spec, decoded anew on each call.
@@ -119,8 +121,8 @@ def partial_of(found: Object, labels: Collection[str]) -> Partial:
             namespace=metadata.namespace,
             uid=metadata.uid,
             resource_version=metadata.resource_version,
-            creation_timestamp=_cut(metadata.creation_timestamp),
-            deletion_timestamp=_cut(metadata.deletion_timestamp),
+            creation_timestamp=_cut(metadata.creation_timestamp) if metadata.creation_timestamp is not None else None,
+            deletion_timestamp=_cut(metadata.deletion_timestamp) if metadata.deletion_timestamp is not None else None,
             labels=kept,
             finalizers=finalizers or None,
             owner_references=[OwnerReference(controller=True)] if found.is_controlled else None,
@@ -155,7 +157,7 @@ def size_of(found: Object) -> int:
     metadata, size = found.metadata, len(found.spec) + len(found.status) + len(found.data)
     for texts in (metadata.labels, metadata.annotations):
         if texts:
-            size += sum(map(len, texts)) + sum(map(len, texts.values())) + len(texts) * _ENTRY_BYTES
+            size += sum(map(len, chain(texts, texts.values()))) + len(texts) * _ENTRY_BYTES
     if finalizers := metadata.finalizers:
         size += sum(map(len, finalizers)) + len(finalizers) * _ENTRY_BYTES
     for owner in metadata.owner_references or ():
@@ -245,21 +247,23 @@ def own(found: Object) -> Object:
     if found.data is not _EMPTY:
         found.data = found.data.copy()
     metadata = found.metadata
-    names = len(metadata.name) + len(metadata.namespace) + len(metadata.uid) + len(metadata.resource_version)
-    if names > _LONGEST_NAMES:
+    names = metadata.name, metadata.namespace, metadata.uid, metadata.resource_version
+    if sum(map(len, names)) > _LONGEST_NAMES:
         raise BadAnswer("an object whose name, namespace, uid or resourceVersion no server gives")
     metadata.namespace = _kept_once(metadata.namespace)
-    metadata.creation_timestamp = _cut(metadata.creation_timestamp)
-    metadata.deletion_timestamp = _cut(metadata.deletion_timestamp)
+    if metadata.creation_timestamp is not None:
+        metadata.creation_timestamp = _cut(metadata.creation_timestamp)
+    if metadata.deletion_timestamp is not None:
+        metadata.deletion_timestamp = _cut(metadata.deletion_timestamp)
     if labels := metadata.labels:
         is_usual = max(map(len, labels.values())) <= _LONGEST_KEPT_ONCE
         metadata.labels = dict(zip(labels, map(_kept_once, labels.values()), strict=True)) if is_usual else labels
     return found
 
 
-def _cut(time: str | None) -> str | None:
+def _cut(time: str) -> str:
     """A time as it came, of a usual length; one that is no time stays none."""
-    return time if time is None else _kept_once(time[:_LONGEST_TIME])
+    return _kept_once(time[:_LONGEST_TIME])
 
 
 _LONGEST_TIME = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from mirror.kube import amounts
@@ -73,8 +73,13 @@ class _Lines:
         self._begun = bytearray()
         self._size = 0
 
-    def split(self, chunk: bytes) -> Iterator[bytes]:
+    def split(self, chunk: bytes) -> Iterable[bytes]:
         """The lines that end in this chunk, without empty ones. Raises TooLarge."""
+        if not self._size and 1 < len(chunk) <= amounts.MOST_OBJECT_BYTES and chunk.find(b"\n") == len(chunk) - 1:
+            return (chunk[:-1],)  # one event, as most come
+        return self._split(chunk)
+
+    def _split(self, chunk: bytes) -> Iterator[bytes]:
         if b"\n\n" in chunk:
             chunk = _LINE_ENDS.sub(b"\n", chunk)  # millions of them would take as many turns
         begin = 0

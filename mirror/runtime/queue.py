@@ -204,9 +204,9 @@ class WorkQueue(Generic[K]):
 
     def _end(self, key: K) -> None:
         lane, _ = self._working.pop(key)
-        self._in_work[lane] -= 1
-        if not self._in_work[lane]:
-            del self._in_work[lane]
+        left = self._in_work.pop(lane) - 1
+        if left:
+            self._in_work[lane] = left
         if key in self._since:
             self._make_ready(key)
         if self._is_quiet():
@@ -247,15 +247,16 @@ class WorkQueue(Generic[K]):
 
     def _take_nowait(self) -> Taken[K] | None:
         for _ in range(len(self._turns)):
-            lane = self._turns[0]
-            self._turns.rotate(-1)
+            lane = self._turns.popleft()
             if not self._has_room(lane):
+                self._turns.append(lane)
                 continue
             keys = self._ready[lane]
             key = keys.popleft()
-            if not keys:
+            if keys:
+                self._turns.append(lane)
+            else:
                 del self._ready[lane]
-                self._turns.remove(lane)
             now = self._clock.monotonic()
             self._working[key] = (lane, now)
             self._in_work[lane] = self._in_work.get(lane, 0) + 1

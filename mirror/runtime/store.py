@@ -36,10 +36,11 @@ class Store:
         """``on_count`` is called with an index and a value once ``count`` of them has changed, whoever changed it."""
         self._on_count = on_count
         self._objects: dict[Name, Object] = {}
-        self._functions = dict(indexes or {})
-        self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in self._functions}
+        functions = dict(indexes or {})
+        self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in functions}
         # What each stored object was indexed by, so that taking it out costs no second look at it.
-        self._values: dict[str, dict[Name, tuple[str, ...]]] = {index: {} for index in self._functions}
+        self._values: dict[str, dict[Name, tuple[str, ...]]] = {index: {} for index in functions}
+        self._functions = [(index, function, self._values[index]) for index, function in functions.items()]
         # The newest version that the stream of a scope (a namespace, or EVERYWHERE) has shown. An answer to a write
         # that is not newer tells nothing that the stream has not told already, a deletion since then included.
         self._progress: dict[str, int] = {}
@@ -74,22 +75,23 @@ class Store:
         name = name_of(found)
         old = self._objects.get(name)
         self._objects[name] = found
-        for index, function in self._functions.items():
-            self._index(index, name, tuple(function(found)))
+        for index, function, before in self._functions:
+            values = tuple(function(found))
+            if values != before.get(name, ()):
+                self._index(index, name, values)
         return old
 
     def remove(self, name: Name) -> Object | None:
         """Forget an object; return it if it was there."""
         old = self._objects.pop(name, None)
-        for index in self._functions:
-            self._index(index, name, ())
+        for index, values in self._values.items():
+            if name in values:
+                self._index(index, name, ())
         return old
 
     def _index(self, index: str, name: Name, values: tuple[str, ...]) -> None:
         """Let an index find an object by these values, and by no others."""
         before = self._values[index].get(name, ())
-        if before == values:
-            return
         by_value = self._by_index[index]
         for value in before:
             by_value[value].discard(name)

@@ -36,8 +36,8 @@ class MirrorHooks:
     """Called with what requests have shown, and with what the watch shows."""
     is_source: Callable[[Object], bool]
     """Whether an object asks to be mirrored itself: a mirror never does, whatever labels it has (D1)."""
-    source_size: Callable[[Object], int | None]
-    """About how many bytes the source takes that an object belongs to; None: it belongs to none."""
+    source_of: Callable[[Object], Object | None]
+    """The source that an object belongs to; None: it belongs to none."""
     on_unknown_dropped: Callable[[], None]
     """Called for each object that is left out because there are too many without a source."""
     on_too_large: Callable[[], None]
@@ -74,7 +74,7 @@ class MirrorStore(Store):
         if not isinstance(found, Partial) and self._hooks.is_source(found):
             return False
         name = name_of(found)
-        if self.get(*name) is not None or self._hooks.source_size(found) is not None:
+        if self.get(*name) is not None or self._hooks.source_of(found) is not None:
             return True
         if len(self._unknown) >= MOST_UNKNOWN:
             self._forget_known()
@@ -86,7 +86,7 @@ class MirrorStore(Store):
 
     def accepts_partial(self, found: Partial) -> bool:
         """The same for an object that was too large to be read."""
-        if self._hooks.source_size(found) is not None:
+        if self._hooks.source_of(found) is not None:
             self._mark_too_large(name_of(found))
         return self.accepts(found)
 
@@ -154,18 +154,18 @@ class MirrorStore(Store):
     def shrink(self) -> None:
         """Keep only what identifies them of objects whose source is gone, in case the worker never deletes them."""
         for found in self:
-            if not isinstance(found, Partial) and self._hooks.source_size(found) is None:
+            if not isinstance(found, Partial) and self._hooks.source_of(found) is None:
                 self._unknown.add(name_of(found))
                 self.put(found)
 
     def _kept(self, found: Object) -> Object:
-        name, source_size = name_of(found), self._hooks.source_size(found)
+        name, source = name_of(found), self._hooks.source_of(found)
         before = self._surplus.pop(name, 0)
         self._surplus_bytes -= before
-        if isinstance(found, Partial) or source_size is None:
+        if isinstance(found, Partial) or source is None:
             return partial_of(found, _LABELS)
-        surplus = size_of(found) - 2 * source_size - MIRROR_SLACK_BYTES
-        if surplus > 0:
+        surplus = size_of(found) - MIRROR_SLACK_BYTES
+        if surplus > 0 and (surplus := surplus - 2 * size_of(source)) > 0:
             if self._surplus_bytes + surplus > MOST_SURPLUS_BYTES:
                 self._mark_too_large(name)
                 return partial_of(found, _LABELS)
@@ -185,6 +185,6 @@ class MirrorStore(Store):
             return
         self._pruned_at = now
         known = {
-            name for name in self._unknown if (found := self.get(*name)) and self._hooks.source_size(found) is not None
+            name for name in self._unknown if (found := self.get(*name)) and self._hooks.source_of(found) is not None
         }
         self._unknown -= known

@@ -82,7 +82,7 @@ class WorkerListener(Protocol):
 
     def is_source(self, kind: Kind, found: Object) -> bool: ...
 
-    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
+    def source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None: ...
 
     def has_sources_on(self, worker: str) -> bool: ...
 
@@ -121,7 +121,7 @@ class Worker:
                 hooks=MirrorHooks(
                     on_change=partial(listener.on_mirror_change, self, kind),
                     is_source=partial(listener.is_source, kind),
-                    source_size=partial(listener.source_size, self, kind),
+                    source_of=partial(listener.source_of, self, kind),
                     on_unknown_dropped=partial(host.on_unknown_dropped, self),
                     on_too_large=partial(host.on_too_large, self),
                 ),
