@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from declared_objects import condition, source_of
 from doubles import drills
@@ -179,10 +177,3 @@ def test_a_kind_in_code_stays_beside_those_of_the_settings(monkeypatch: pytest.M
     assert problems("\n- {kind: Drill, theirs: [spec.x]}")[0].startswith("kinds[0].kind: example.com/v1 Drills are")
     drills_again = OWN.replace("simulations.v1beta1.example.com", "drills.v1.example.com")
     assert problems(drills_again) == ["kinds[0].resource: drills.example.com are mirrored anyway; remove this entry"]
-
-
-def test_every_kind_of_the_table_is_documented() -> None:
-    """docs/kinds.md has a section for each."""
-    text = (Path(__file__).parents[3] / "docs" / "kinds.md").read_text()
-    missing = [name for name in built_in() if f"| {name} |" not in text]
-    assert not missing
