@@ -115,6 +115,16 @@ def test_what_is_not_copied_is_told(pod: dict[str, Any], told: str) -> None:
     assert [one for one in cautions if told in one.text], cautions
 
 
+def test_a_misspelt_annotation_is_told_with_what_was_meant() -> None:
+    """D22: it would be placed as if it had none."""
+    found = source(annotations={"jobmirror.io/workers-selector": "region=eu"})
+    (caution,) = before(found, transform=TRANSFORM).cautions
+    assert caution.path == "metadata.annotations"
+    assert caution.text == (
+        "unknown annotation jobmirror.io/workers-selector (did you mean jobmirror.io/worker-selector?)"
+    )
+
+
 def test_what_may_be_missing_is_no_caution() -> None:
     """An optional reference, the default account, a plain Job."""
     optional = {"name": "a", "envFrom": [{"secretRef": {"name": "s", "optional": True}}]}

@@ -206,6 +206,15 @@ def test_a_report_tells_what_is_stripped_and_what_the_worker_set() -> None:
     assert [one.path for one in other.cautions] == ["spec.managedBy"]
 
 
+def test_a_report_tells_a_misspelt_annotation_with_what_was_meant() -> None:
+    """D22: it would be placed as if it had none."""
+    source = source_of(JOB_SET, job_set("a"), annotations={"jobmirror.io/workers-selector": "region=eu"})
+    report = JOB_SET.differences_before(source, transform=TRANSFORM, managed_by=names.DEFAULT_MANAGED_BY)
+    (caution,) = report.cautions
+    assert caution.path == "metadata.annotations"
+    assert "did you mean jobmirror.io/worker-selector?" in caution.text
+
+
 def test_a_flavor_of_the_queue_here_stays_here() -> None:
     """D26: in each of its pod templates, by the settings; the queue's notes always."""
     spec = job_set("a", "b")
