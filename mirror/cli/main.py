@@ -19,6 +19,7 @@ from mirror.cli.demo import demo
 from mirror.cli.dev import dev
 from mirror.cli.job_controller import job_controller
 from mirror.cli.kinds import kinds
+from mirror.cli.managers import managers
 from mirror.cli.run import run
 from mirror.cli.take_over import take_over
 from mirror.cli.usage import invalid_usage
@@ -112,7 +113,7 @@ def main() -> None:
 
 COMMANDS: Mapping[str, Sequence[click.Command]] = {
     "For users": (user.get, user.explain, user.logs, user.pods, user.events, user.diff, user.place),
-    "For operators": (worker, kinds, check_config, take_over),
+    "For operators": (worker, managers, kinds, check_config, take_over),
     "Running": (run, job_controller, demo, dev, apiserver),
     OTHERS: (completion, print_version),
 }

@@ -24,6 +24,10 @@ _OF_STATE: dict[str, Tone] = {
     "Connecting": "warning",
     "Lost": "bad",
     "Unknown": "warning",
+    # Of a manager.
+    "Ready": "good",
+    "NotReady": "warning",
+    "Expired": "bad",
     # Of a pod.
     "Pending": "warning",
     "Succeeded": "good",

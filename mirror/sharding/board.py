@@ -62,7 +62,7 @@ class LeaseBoard:
 
     def note(self, found: Object, now: float) -> None:
         """A Lease is there, or has changed."""
-        name, seen = found.metadata.name, _read(found, now)
+        name, seen = found.metadata.name, seen_of(found, now)
         before = self._seen.get(name)
         if before is None or (before.holder, before.version) != (seen.holder, seen.version):
             self._seen[name] = seen
@@ -157,7 +157,8 @@ class LeaseBoard:
                 yield seen.holder, seen
 
 
-def _read(found: Object, now: float) -> Seen:
+def seen_of(found: Object, at: float) -> Seen:
+    """What a Lease says, and that it has been so since then."""
     spec: Mapping[str, Any]
     try:
         spec = found.spec_dict()
@@ -169,7 +170,7 @@ def _read(found: Object, now: float) -> Seen:
         holder=holder,
         version=found.metadata.resource_version,
         duration_seconds=float(duration) if isinstance(duration, int) and duration > 0 else 1.0,
-        at=now,
+        at=at,
         slots=_slots_of(found.annotations.get(names.SLOTS, ""), holder),
         is_ready=found.annotations.get(names.READY) == "true",
         address=found.annotations.get(names.ADDRESS, ""),

@@ -48,6 +48,7 @@ WITH_OUTPUT: dict[str, tuple[tuple[str, ...], str]] = {
     "diff": (("diff", "done", "--worker-context", "WORKER"), "ComparisonList"),
     "place": (("place", "--dry-run", "-f", "MANIFEST"), "PlacementList"),
     "kinds": (("kinds",), "KindList"),
+    "managers": (("managers",), "ManagerList"),
     "worker list": (("worker", "list"), "WorkerList"),
     "worker check": (("worker", "check", "--allow", "loopback"), "WorkerCheckList"),
     "worker add": (
