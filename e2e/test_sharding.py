@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from e2e.commands import Said, administrator_says
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, job
+from e2e.jobs import Scene, job, until
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
 from e2e.waves import assert_ran_once, until_over
@@ -33,10 +35,18 @@ async def replicas(
         yield started
 
 
+def ready(said: Said) -> list[Json]:
+    """The managers that ``mirror managers`` lists as ready."""
+    return [row for row in json.loads(said.output)["items"] if row["state"] == "Ready"]
+
+
 async def test_a_wave_is_run_once_although_managers_are_killed(
     management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
 ) -> None:
-    """kill -9 of one after the other, each started again: what it held is taken over, and every Job runs once."""
+    """kill -9 of one after the other, each started again: what it held is taken over, and every Job runs once.
+
+    Afterwards ``mirror managers`` lists the three, one of which assigns, and all slots as held.
+    """
     workers = {"east": east, "west": west}
     names = [f"wave-{number}" for number in range(40)]
     async with (
@@ -52,3 +62,10 @@ async def test_a_wave_is_run_once_although_managers_are_killed(
             print(f"killed and started again: {time.monotonic() - began:.1f} s")
         await scene.create(*(job(name, managers[0].managed_by) for name in names[30:]))
         await assert_ran_once(scene, await until_over(scene, names), seen)
+
+        said = await until(
+            lambda: administrator_says(managers[0], "managers", "--output=json"),
+            lambda found: len(ready(found)) == len(managers) and "nobody" not in found.errors,
+        )
+        assert [row["role"] for row in ready(said) if row["role"]] == ["assigns"]
+        assert sorted(slot["index"] for row in ready(said) for slot in row["slots"]) == [*range(SLOTS)]
