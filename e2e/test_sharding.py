@@ -45,7 +45,8 @@ async def test_a_wave_is_run_once_although_managers_are_killed(
 ) -> None:
     """kill -9 of one after the other, each started again: what it held is taken over, and every Job runs once.
 
-    Afterwards ``mirror managers`` lists the three, one of which assigns, and all slots as held.
+    Afterwards ``mirror managers`` lists the three, one of which assigns, and all slots as held; ``mirror worker list``,
+    what the holders say of their workers.
     """
     workers = {"east": east, "west": west}
     names = [f"wave-{number}" for number in range(40)]
@@ -69,3 +70,6 @@ async def test_a_wave_is_run_once_although_managers_are_killed(
         )
         assert [row["role"] for row in ready(said) if row["role"]] == ["assigns"]
         assert sorted(slot["index"] for row in ready(said) for slot in row["slots"]) == [*range(SLOTS)]
+        said = await administrator_says(managers[0], "worker", "list", "--output=json")
+        found = [(row["name"], row["state"]) for row in json.loads(said.output)["items"]]
+        assert found == [("east", "Connected"), ("west", "Connected")]

@@ -183,6 +183,14 @@ def slots_said(slots: int, holder: str) -> str:
     return f"{slots} {holder}"
 
 
+def slots_of(lease: Object | None) -> int:
+    """With how many slots the managers work that hold the Lease of whoever assigns, or have given it back."""
+    if lease is None:
+        return 1
+    said, holder = lease.annotations.get(names.SLOTS, ""), seen_of(lease, 0.0).holder
+    return _slots_of(said, holder or said.partition(" ")[2]) or 1
+
+
 def _slots_of(text: str, holder: str) -> int | None:
     number, _, by = text.partition(" ")
     return int(number) if by == holder and number.isascii() and number.isdigit() and len(number) < 5 else None

@@ -62,7 +62,12 @@ class Share:
     @property
     def others_records(self) -> frozenset[str]:
         """The names of those in which others write down the workers that this one only assigns."""
-        return frozenset(_record(Slot(index, self.slots)) for index in range(self.slots) if not self.follows)
+        return frozenset() if self.follows else frozenset(records_of(self.slots))
+
+
+def records_of(slots: int) -> list[str]:
+    """The names of all records with so many slots."""
+    return [_record(Slot(index, slots) if slots > 1 else None) for index in range(slots)]
 
 
 def _record(slot: Slot | None) -> str:

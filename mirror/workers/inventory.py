@@ -99,6 +99,12 @@ class WorkerInventory:
                 continue
         return WorkerInventory(entries)
 
+    @staticmethod
+    def of_all(configmaps: Iterable[Object]) -> WorkerInventory:
+        """What several say together, each of the workers of a slot (S1)."""
+        entries = (WorkerInventory.of(one).entries for one in configmaps)
+        return WorkerInventory({name: entry for each in entries for name, entry in each.items()})
+
     def entry(self, worker: str) -> Entry:
         return self.entries.get(worker, Entry())
 

@@ -13,6 +13,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 
 import msgspec
 
@@ -30,7 +31,6 @@ from mirror.cli.worker.operations.overview import Row, Tally, rows
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS, SECRETS
-from mirror.model import names
 from mirror.workers.inventory import WorkerInventory
 from mirror.workers.spec import SECRET_SELECTOR
 
@@ -45,7 +45,7 @@ class Known:
     unread: int
     """How many collections have not been listed yet."""
     secrets: list[Object] = field(default_factory=list)
-    inventory: WorkerInventory = field(default_factory=lambda: WorkerInventory({}))
+    records: dict[str, list[Object]] = field(default_factory=dict)
     placed: dict[Placed, str] = field(default_factory=dict)
     """Unfinished Jobs and the workers that are recorded on them."""
 
@@ -53,7 +53,8 @@ class Known:
         """All workers, as they are now."""
         if self.unread:
             return []
-        return rows(self.secrets, self.inventory, Tally(unfinished=dict(Counter(self.placed.values()))))
+        inventory = WorkerInventory.of_all(chain.from_iterable(self.records.values()))
+        return rows(self.secrets, inventory, Tally(unfinished=dict(Counter(self.placed.values()))))
 
     def take_jobs(self, kind: Kind, jobs: Jobs) -> None:
         """Count the Jobs that have changed."""
@@ -76,8 +77,8 @@ async def watch(where: Where, form: Format) -> None:
     """
     show = _screen if sys.stdout.isatty() and form in ("table", "wide") else _printer
     async with clusters.home(where) as home:
-        kinds = list(await home.kinds())
-        known = Known(unread=2 + len(kinds))
+        kinds, records = list(await home.kinds()), await home.record_names()
+        known = Known(unread=1 + len(records) + len(kinds))
         client = home.site.client
         cluster = Cluster(client, client.credentials, where.namespace)
         async with show(known, form) as tell, asyncio.TaskGroup() as scope:
@@ -88,13 +89,14 @@ async def watch(where: Where, form: Format) -> None:
             def take_secrets(found: Jobs) -> None:
                 known.secrets = list(found.all.values())
 
-            def take_record(found: Jobs) -> None:
-                known.inventory = WorkerInventory.of(next(iter(found.all.values()), None))
+            def take_record(name: str, found: Jobs) -> None:
+                known.records[name] = list(found.all.values())
 
             secrets = follow(cluster, SECRETS, namespace=where.namespace, labels=SECRET_SELECTOR)
             begin(secrets, take_secrets, "workers")
-            record = f"metadata.name={names.WORKERS_CONFIGMAP}"
-            begin(follow(cluster, CONFIGMAPS, namespace=where.namespace, fields=record), take_record, "the record")
+            for name in records:
+                record = follow(cluster, CONFIGMAPS, namespace=where.namespace, fields=f"metadata.name={name}")
+                begin(record, partial(take_record, name), name)
             for kind in kinds:
                 jobs = follow(cluster, kind.resource, namespace=None)
                 begin(jobs, partial(known.take_jobs, kind), kind.name)

@@ -19,10 +19,10 @@ from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import Conflict, NotFound
 from mirror.kube.objects import JUNK, Object
-from mirror.kube.resources import CONFIGMAPS, LEASES
+from mirror.kube.resources import LEASES
 from mirror.model import names
 from mirror.model.text import clean
-from mirror.workers.inventory import Entry, WorkerInventory
+from mirror.workers.inventory import Entry
 
 LONGEST_LEASE_SECONDS = 60.0
 """A Lease that was not renewed for as long is nobody's, unless it says that it lasts longer."""
@@ -68,7 +68,7 @@ async def take_over(
     """
     await _check_has_stopped(home, former)
     ours = await home.inventory()
-    theirs = WorkerInventory.of(await home.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=former))
+    theirs = await ManagementCluster(home.site, former).inventory()
     outcome = Outcome()
     async for kind, found in home.jobs():
         summary = kind.summary(found)
