@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from ssl import SSLContext
 
 from aiohttp import web
 
@@ -72,7 +73,7 @@ async def register_all(manager: ManagerProcess, directory: Path, reached: Mappin
         await manager.register(name, kubeconfig=path.read_bytes())
 
 
-async def _serve(stack: AsyncExitStack, tls: object) -> str:
+async def _serve(stack: AsyncExitStack, tls: SSLContext) -> str:
     async def answer(_: web.Request) -> web.Response:
         return web.Response(status=502, text=_PAGE, content_type="text/html")
 
@@ -81,7 +82,7 @@ async def _serve(stack: AsyncExitStack, tls: object) -> str:
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()  # type: ignore[arg-type]
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     return f"https://127.0.0.1:{runner.addresses[0][1]}"
 
 

@@ -15,7 +15,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.runtime.leadership import Sighting
 from mirror.sharding.claims import Board
-from mirror.sharding.slots import Slot, slot_of_lease, term_id
+from mirror.sharding.slots import Slot, is_member_lease, slot_of_lease, term_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Seen:
     address: str = ""
     """Of a member: where it is asked for what only it knows."""
     term: str = ""
+    renewed: str = ""
+    """When it was renewed, by its holder's clock: for people."""
 
     def is_live(self, now: float) -> bool:
         """Whether somebody holds it."""
@@ -148,12 +150,12 @@ class LeaseBoard:
         return [
             name
             for name, seen in self._seen.items()
-            if name.startswith(f"{names.MEMBER_LEASE}-") and now > seen.at + 10 * seen.duration_seconds
+            if is_member_lease(name) and now > seen.at + 10 * seen.duration_seconds
         ]
 
     def _members(self, now: float) -> Iterator[tuple[str, Seen]]:
         for name, seen in self._seen.items():
-            if name.startswith(f"{names.MEMBER_LEASE}-") and seen.is_live(now):
+            if is_member_lease(name) and seen.is_live(now):
                 yield seen.holder, seen
 
 
@@ -164,7 +166,7 @@ def seen_of(found: Object, at: float) -> Seen:
         spec = found.spec_dict()
     except BadAnswer:
         spec = {}
-    named, duration = spec.get("holderIdentity"), spec.get("leaseDurationSeconds")
+    named, duration, renewed = (spec.get(name) for name in ("holderIdentity", "leaseDurationSeconds", "renewTime"))
     holder, transitions = named if isinstance(named, str) else "", spec.get("leaseTransitions")
     return Seen(
         holder=holder,
@@ -175,6 +177,7 @@ def seen_of(found: Object, at: float) -> Seen:
         is_ready=found.annotations.get(names.READY) == "true",
         address=found.annotations.get(names.ADDRESS, ""),
         term=term_id(found.metadata.uid, transitions if isinstance(transitions, int) else 0),
+        renewed=renewed if isinstance(renewed, str) else "",
     )
 
 

@@ -45,6 +45,11 @@ def slot_of_lease(name: str) -> Slot | None:
     return slot if slot is not None and slot.index < slot.of and slot.lease == name else None
 
 
+def is_member_lease(name: str) -> bool:
+    """Whether a Lease of this name says that a member is there."""
+    return name.startswith(f"{names.MEMBER_LEASE}-")
+
+
 def slot_of_worker(name: str, slots: int) -> Slot:
     """The slot that a worker is in: by its name alone, so that no replica can be late to know it."""
     found = fnv1a(name)

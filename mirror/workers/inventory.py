@@ -100,10 +100,9 @@ class WorkerInventory:
         return WorkerInventory(entries)
 
     @staticmethod
-    def of_all(configmaps: Iterable[Object]) -> WorkerInventory:
+    def merged(records: Iterable[WorkerInventory]) -> WorkerInventory:
         """What several say together, each of the workers of a slot (S1)."""
-        entries = (WorkerInventory.of(one).entries for one in configmaps)
-        return WorkerInventory({name: entry for each in entries for name, entry in each.items()})
+        return WorkerInventory({name: entry for one in records for name, entry in one.entries.items()})
 
     def entry(self, worker: str) -> Entry:
         return self.entries.get(worker, Entry())

@@ -111,8 +111,7 @@ class OthersRecords(InventoryRecord):
         if new is not None:
             self._by_record[record] = WorkerInventory.of(new)
         after = self._by_record.get(record, WorkerInventory({}))
-        entries = (one.entries.items() for one in self._by_record.values())
-        self.known = WorkerInventory({name: entry for each in entries for name, entry in each})
+        self.known = WorkerInventory.merged(self._by_record.values())
         for name in _changed(before, after):
             self._on_entry(name, after.entry(name))
 

@@ -53,7 +53,7 @@ class Known:
         """All workers, as they are now."""
         if self.unread:
             return []
-        inventory = WorkerInventory.of_all(chain.from_iterable(self.records.values()))
+        inventory = WorkerInventory.merged(map(WorkerInventory.of, chain.from_iterable(self.records.values())))
         return rows(self.secrets, inventory, Tally(unfinished=dict(Counter(self.placed.values()))))
 
     def take_jobs(self, kind: Kind, jobs: Jobs) -> None:

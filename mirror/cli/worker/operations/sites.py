@@ -237,7 +237,7 @@ class ManagementCluster:
         Raises:
             ClusterError: it may not be read, or the cluster cannot be asked.
         """
-        return WorkerInventory.of_all(await self._records())
+        return WorkerInventory.merged(map(WorkerInventory.of, await self._records()))
 
     async def origin(self) -> str:
         """The label value of the manager's mirrors: as it has recorded it, or else its default.
