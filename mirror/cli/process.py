@@ -20,6 +20,7 @@ from mirror.telemetry.logs import get_module_log
 
 SHUTDOWN_SECONDS = 10.0
 FAILED = 1
+_CLOSED_ALREADY = "; the handler is closed"
 
 Work = Callable[[asyncio.Event], Awaitable[None]]
 """Runs until the event is set, then cleans up and returns."""
@@ -70,10 +71,12 @@ async def _until_signal(work: Work, last_resort: threading.Timer) -> None:
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """What the event loop does with an error that nobody awaits: it is logged with its traceback, but for one.
 
-    uvloop reports it as fatal when bytes arrive on a TLS connection that we have just closed. Nothing is lost by that.
+    uvloop reports it as fatal when bytes arrive on a TLS connection that we have just closed, and when connecting is
+    cancelled in the moment in which the server answers. Nothing is lost by either. Its words decide, since a transport
+    that it closed for a cancellation does not say that it is closing.
     """
-    transport, error = context.get("transport"), context.get("exception")
-    if isinstance(error, RuntimeError) and transport is not None and transport.is_closing():
+    error = context.get("exception")
+    if isinstance(error, RuntimeError) and str(error).endswith(_CLOSED_ALREADY):
         _log.debug("connection closed", because=str(error))
         return
     loop.default_exception_handler(context)

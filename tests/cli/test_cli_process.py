@@ -3,14 +3,24 @@
 The manager itself is replaced by a few lines, since only the process around it is looked at here.
 """
 
+import asyncio
+import logging
 import signal
+import socket
+import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
+
+from mirror.cli.process import on_loop_error
+from tests.kube.certificates import Authority
 
 HARNESS = """
 import asyncio, os, sys, time, types
@@ -162,23 +172,70 @@ def test_a_defect_keeps_its_traceback(tmp_path: Path) -> None:
     assert "ZeroDivisionError: oops" in err
 
 
-LATE_BYTES = """
-class Closed:
-    def is_closing(self):
-        return {closed}
+def answer_one_hello(listener: socket.socket, context: ssl.SSLContext, answered: threading.Event) -> None:
+    """A TLS server's half of one handshake, as far as it goes without the client's second word."""
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = context.wrap_bio(received, sent, server_side=True)
+    connection, _ = listener.accept()
+    with connection:
+        received.write(connection.recv(1 << 16))
+        with pytest.raises(ssl.SSLWantReadError):
+            session.do_handshake()
+        connection.sendall(sent.read())
+        answered.set()
+        while connection.recv(1 << 16):
+            pass
 
-loop = asyncio.get_running_loop()
-error = RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
-context = {{"message": "Fatal error on SSL protocol", "exception": error, "transport": Closed(), "protocol": None}}
-loop.call_exception_handler(context)
-"""
+
+async def cancelled_while_answered(listener: socket.socket, client: ssl.SSLContext, answered: threading.Event) -> None:
+    """Connecting is cancelled in the turn of the loop in which the server's answer is read."""
+    connection = socket.create_connection(listener.getsockname())
+    connection.setblocking(False)
+    connecting = asyncio.ensure_future(
+        asyncio.get_running_loop().create_connection(
+            asyncio.Protocol, sock=connection, ssl=client, server_hostname="127.0.0.1"
+        )
+    )
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert answered.wait(timeout=30)
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("closed", [True, False])
-def test_bytes_for_a_connection_that_is_closed_are_no_error(tmp_path: Path, closed: bool) -> None:
-    """uvloop reports them as a fatal error with a traceback; what fails on an open connection is one."""
-    with process(tmp_path, LATE_BYTES.format(closed=closed)) as running:
-        _, errors = running.communicate(timeout=60)
-    assert ("Fatal error on SSL protocol" in errors) == (not closed)
-    assert running.returncode == 0
+def test_connecting_that_is_cancelled_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """uvloop reports as a fatal error, with a traceback, that it has closed the connection by then."""
+    authority, answered = Authority(), threading.Event()
+    server = authority.server_context(authority.issue("server", "127.0.0.1"), tmp_path)
+    client = ssl.create_default_context(cadata=authority.pem.decode())
+    reported: list[dict[str, Any]] = []
+
+    def on_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        reported.append(context)
+        on_loop_error(loop, context)
+
+    async def cancel_it(listener: socket.socket) -> None:
+        asyncio.get_running_loop().set_exception_handler(on_error)
+        await cancelled_while_answered(listener, client, answered)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, caplog.at_level(logging.INFO):
+        serving = threading.Thread(target=answer_one_hello, args=(listener, server, answered))
+        serving.start()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(cancel_it(listener))
+        serving.join(timeout=30)
+
+    assert [context["message"] for context in reported] == ["Fatal error on SSL protocol"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("error", [RuntimeError("dictionary changed size during iteration"), ZeroDivisionError("oops")])
+def test_other_errors_that_nobody_awaits_are_logged(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever else reaches the event loop is a defect, and is told with its traceback."""
+    with asyncio.Runner() as runner:
+        on_loop_error(runner.get_loop(), {"message": "a callback failed", "exception": error})
+
+    assert [(record.levelname, record.exc_info is not None) for record in caplog.records] == [("ERROR", True)]
