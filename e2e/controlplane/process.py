@@ -56,14 +56,16 @@ class Program:
     def start(self) -> None:
         """Start it, or start it again.
 
-        It sees nothing of our environment but PATH and GOGC, and has a session of its own, so that Ctrl-C is ours to
-        act upon.
+        It sees nothing of our environment but PATH, PYTHONPATH (a worktree's own ``mirror``, where the installed one is
+        another's) and GOGC, and has a session of its own, so that Ctrl-C is ours to act upon.
         """
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self._scratch.path),
             "GOGC": os.environ.get("GOGC", LAZY_COLLECTOR),
         }
+        if path := os.environ.get("PYTHONPATH"):
+            environment["PYTHONPATH"] = path
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *self.command],
