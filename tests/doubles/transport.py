@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from enum import Enum
+
+from multidict import CIMultiDict
 
 from doubles.apiserver import ApiServer
 from doubles.clock import LoopClock
@@ -19,6 +22,8 @@ from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
 from mirror.kube.permits import WritePermit
+from mirror.kube.requests import Request as Asked
+from mirror.kube.transport import Answer
 
 __all__ = ["Fault", "Gone", "MemoryTransport", "Sent", "Wire", "client_of", "wire_to"]
 
@@ -58,6 +63,8 @@ class Wire:
     clock: LoopClock
     sent: list[Sent] = field(default_factory=list)
     faults: Faults = field(default_factory=lambda: Faults(latency_seconds=LATENCY_SECONDS))
+    late: dict[str, float] = field(default_factory=dict)
+    """How many seconds later what a peer writes is carried out, whatever has become of that peer by then."""
 
     def __post_init__(self) -> None:
         self._skewed = SkewedClock(self.clock)
@@ -150,6 +157,28 @@ class MemoryTransport(memory.MemoryTransport):
 
     def __init__(self, wire: Wire, *, peer: str = "") -> None:
         super().__init__(wire.way, peer=peer)
+        self._late = wire.late
+        self._name = peer
+        self._on_the_way = memory.MemoryTransport(wire.way, peer=f"late {peer}")
+        self._sent: set[asyncio.Task[Answer]] = set()
+
+    async def exchange(self, request: Asked, headers: CIMultiDict[str], most_bytes: int) -> Answer:
+        seconds = self._late.get(self._name, 0.0)
+        if not seconds or request.method == "GET":
+            return await super().exchange(request, headers, most_bytes)
+        sent = asyncio.ensure_future(self._arrive_late(request, headers.copy(), most_bytes, seconds))
+        self._sent.add(sent)
+        sent.add_done_callback(self._forget)
+        return await asyncio.shield(sent)
+
+    async def _arrive_late(self, request: Asked, headers: CIMultiDict[str], most_bytes: int, seconds: float) -> Answer:
+        await asyncio.sleep(seconds)
+        return await self._on_the_way.exchange(request, headers, most_bytes)
+
+    def _forget(self, sent: asyncio.Task[Answer]) -> None:
+        self._sent.discard(sent)
+        if not sent.cancelled():
+            sent.exception()  # its sender may wait for it no more
 
 
 def client_of(
