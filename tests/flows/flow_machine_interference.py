@@ -130,21 +130,28 @@ class Interference(Edits):
         await asyncio.sleep(wait)
 
     @precondition(lambda self: self.world.leader is not None)
-    @rule(standing_by=STANDING_BY, is_frozen=st.booleans())
-    def a_standby_takes_over_on_a_quiet_day(self, standing_by: float, is_frozen: bool) -> None:
-        """Whatever its age, a new Job is mirrored and an end is stored within seconds of its taking the Lease."""
-        self._do(self._take_over(standing_by, is_frozen=is_frozen))
+    @rule(standing_by=STANDING_BY, is_frozen=st.booleans(), is_deaf=st.booleans())
+    def a_standby_takes_over_on_a_quiet_day(self, standing_by: float, is_frozen: bool, is_deaf: bool) -> None:
+        """Whatever its age, a new Job is mirrored and an end is stored within seconds of its taking the Lease.
 
-    async def _take_over(self, standing_by: float, *, is_frozen: bool) -> None:
+        Nor is such a Job told that no worker takes it. The standby may have heard nothing of late (``is_deaf``).
+        """
+        self._do(self._take_over(standing_by, is_frozen=is_frozen, is_deaf=is_deaf))
+
+    async def _take_over(self, standing_by: float, *, is_frozen: bool, is_deaf: bool) -> None:
         for plane in self.world.planes.values():
             plane.start()
             plane.faults.random_faults = None
             plane.faults.restore()
         self.world.start_replica()
+        self.laws.told_to_wait.clear()
         await asyncio.sleep(20.0 + standing_by)
         leader = self.world.leader
         try:
             if leader is not None and await self._do_workers_run_jobs() and await self._is_flowing("probe-1"):
+                if is_deaf:
+                    for plane in self.world.planes.values():
+                        plane.faults.mute_watches(MANAGER)
                 await self._replace_leader(leader, standing_by, is_frozen=is_frozen)
         finally:
             for name in ("probe-1", "probe-2", "probe-3"):
@@ -177,6 +184,8 @@ class Interference(Edits):
         leader.wake()
         if taken and not flows and await self._is_flowing("probe-3", seconds=120.0):
             self.laws._wrong(f"failover: nothing flows {FLOWING_SECONDS} s after it, {standing_by} s old")
+        if flows and {"probe-1", "probe-2"} & self.laws.told_to_wait == {"probe-2"}:
+            self.laws._wrong(f"failover: a Job is told to wait although workers take it, {standing_by} s old")
 
     async def _create_probe(self, name: str) -> None:
         await tolerant(self.world.management.api.create(path(""), job(name)))

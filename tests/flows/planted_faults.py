@@ -257,6 +257,18 @@ FAULTS = (
         "    return True\n",
     ),
     PlantedFault(
+        "who takes over believes what it has heard",
+        "workers/worker.py",
+        "        self.watches.list_anew()\n        self._report_transition()\n",
+        "        self._report_transition()\n",
+    ),
+    PlantedFault(
+        "who takes over judges before it has heard anything",
+        "workers/registry.py",
+        "        self._is_leading = True\n        self._settling_since = self.clock.monotonic()\n",
+        "        self._is_leading = True\n",
+    ),
+    PlantedFault(
         "a queue's reset is another controller's write",
         "controllers/routes.py",
         "        if kind.is_suspended(new) and is_reset(old, new):\n",

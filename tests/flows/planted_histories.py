@@ -376,6 +376,15 @@ OF_TWO_MANAGERS: Mapping[str, Callable[[TwoManagers], None]] = {
     "another manager's record is taken for one's own": _placed_by_either,
     "who has placed a Job is not written": _placed_by_either,
 }
+
+
+def _standby(standing_by: float, *, is_deaf: bool) -> Callable[[Interference], None]:
+    def history(machine: Interference) -> None:
+        machine.a_standby_takes_over_on_a_quiet_day(standing_by=standing_by, is_frozen=False, is_deaf=is_deaf)
+
+    return history
+
+
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "one label is enough": _others_label,
     "a source may be a mirror": _source_of_a_user,
@@ -389,4 +398,6 @@ HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "mirrors of a renamed worker are deleted": _renamed,
     "a worker may be another cluster": _swapped,
     "a Lease that is held is taken": _two_managers,
+    "who takes over believes what it has heard": _standby(600.0, is_deaf=True),
+    "who takes over judges before it has heard anything": _standby(15.0, is_deaf=False),
 }
