@@ -49,6 +49,8 @@ class Filters:
     """In lower case."""
     reasons: frozenset[str] = frozenset()
     """In lower case."""
+    selector: str = ""
+    """``labels`` as they were given: whoever lists once asks the API server for these alone."""
 
     def fits(self, job: Object, view: JobView) -> bool:
         """Whether a Job is shown."""
@@ -77,7 +79,7 @@ def filters(labels: str, workers: Iterable[str], states: Iterable[str], reasons:
     for state in states:
         _check_state(state)
     lower = (frozenset(map(str.lower, values)) for values in (states, reasons))
-    return Filters(requirements, frozenset(workers), *lower)
+    return Filters(requirements, frozenset(workers), *lower, selector=labels)
 
 
 def _check_state(state: str) -> None:
@@ -141,9 +143,9 @@ async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
     seen: list[JobView] = []
     left_out: list[Failure] = []
     for kind in wanted.chosen.kinds:
-        fields = wanted.chosen.field_selector(kind)
+        fields, labels = wanted.chosen.field_selector(kind), wanted.filters.selector
         try:
-            found, _ = await cluster.objects(kind.resource, namespace=namespace, fields=fields)
+            found, _ = await cluster.objects(kind.resource, namespace=namespace, fields=fields, labels=labels)
         except (KindNotServed, NotAllowed) as failure:
             if wanted.chosen.are_asked_for:
                 raise

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import cache
+from itertools import groupby
 from typing import Generic, Literal, TypeVar
 
 import click
@@ -175,11 +176,11 @@ def seconds_between(since: str, until: str, now: datetime) -> float | None:
 
 def say(lines: Iterable[str]) -> None:
     """Print lines to stdout. Names, too, come from clusters: no line does anything but stand there."""
-    for line in lines:
-        if isinstance(line, Painted):
-            click.echo(line, color=True)
+    for is_painted, some in groupby(lines, lambda line: isinstance(line, Painted)):
+        if is_painted:
+            click.echo("\n".join(some), color=True)
         else:
-            click.echo(clean(line, longest=LONGEST_LINE))
+            click.echo("\n".join(clean(line, longest=LONGEST_LINE) for line in some))
 
 
 def remark(text: str) -> None:
