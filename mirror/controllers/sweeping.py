@@ -100,6 +100,8 @@ class Sweeper:
         self._sweeping: set[str] = set()
         # How many mirrors the last sweep of a worker left, since they were too many; of workers that exist.
         self._halted: dict[str, int] = {}
+        # Uids of those, so that the next sweep does not ask for their sources again only to halt again.
+        self._left_gone: dict[str, frozenset[str]] = {}
         # Workers whose mirrors of another management cluster were reported; of workers that exist.
         self._shared: set[str] = set()
         self._unrecorded = asyncio.Event()
@@ -161,6 +163,7 @@ class Sweeper:
                     self._registry.forget_unused()
                     for name in self._halted.keys() - self._registry.workers.keys():
                         del self._halted[name]
+                        self._left_gone.pop(name, None)
                     self._shared &= self._registry.workers.keys()
                 for name in self._due.take(except_for=self._sweeping):
                     worker = self._registry.workers.get(name)
@@ -188,14 +191,16 @@ class Sweeper:
                 self._intake.add(_key(worker, kind, mirror))
         doubtful = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.CHECK_LIVE]
         try:
-            going = await self._confirmed(worker, doubtful)
+            going = await self._confirmed(worker, doubtful, mirrors)
             is_halted = is_too_many(len(going), mirrors)
             self._metrics.worker(worker.name).sweep_held_back.set(len(going) if is_halted else 0)
             if is_halted:
                 self._halt(worker, len(going), mirrors)
+                self._left_gone[worker.name] = frozenset(mirror.metadata.uid for _, mirror in going)
                 going = []
             else:
                 self._halted.pop(worker.name, None)
+                self._left_gone.pop(worker.name, None)
             refused = [
                 await self._sweep_away(worker, kind, mirror)
                 for kind, mirror in (*certain, *going)
@@ -252,8 +257,22 @@ class Sweeper:
                 warn_about_worker(self._recorder, origin, "OriginShared", text)
         return len(found)
 
-    async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
-        """Those whose source the management cluster itself says is not there; never on a refusal to answer."""
+    async def _confirmed(
+        self, worker: Worker, doubtful: list[tuple[Kind, Object]], mirrors: int
+    ) -> list[tuple[Kind, Object]]:
+        """Those whose source the management cluster itself says is not there; never on a refusal to answer.
+
+        What a halted sweep has asked for counts without being asked for again, as long as it is enough to halt this
+        one, too: whoever makes objects on a worker must not make requests here. What is to go was asked for just now.
+        """
+        known = self._left_gone.get(worker.name, frozenset())
+        left = [one for one in doubtful if one[1].metadata.uid in known]
+        going = await self._gone_of(worker, [one for one in doubtful if one[1].metadata.uid not in known])
+        if is_too_many(len(going) + len(left), mirrors):
+            return going + left
+        return going + await self._gone_of(worker, left)
+
+    async def _gone_of(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
         gate = asyncio.Semaphore(ASKED_AT_ONCE)
 
         async def ask(kind: Kind, mirror: Object) -> bool:

@@ -152,6 +152,31 @@ async def test_a_sweep_that_would_take_too_many_halts() -> None:
         assert world.events().count("SweepHalted") == 1
 
 
+async def test_a_halted_sweep_does_not_ask_for_the_same_sources_again() -> None:
+    """D29: who makes objects on a worker by the thousand makes no requests here; what goes was asked for anew."""
+    world = World()
+    east = world.add_worker("east")
+    names_of_gone = [f"train-{number}" for number in range(25)]
+    async with manager_of(world) as manager:
+        for name in (*names_of_gone, "stays"):
+            world.create(job(name))
+        await manager.settle()
+    for name in names_of_gone:
+        world.delete(name)
+
+    def asked() -> int:
+        return sum(sent.verb == "get" and "/jobs/train-" in sent.path for sent in world.management.sent)
+
+    async with manager_of(world) as manager:
+        await manager.settle(600)
+        assert (world.events().count("SweepHalted"), asked()) == (1, 25)
+        for name in names_of_gone[:5]:
+            east.server.remove("jobs", name)
+        await manager.settle(200)
+        assert [one["metadata"]["name"] for one in east.server.all("jobs")] == ["stays"]
+        assert asked() == 25 + 20
+
+
 async def test_a_mirror_that_vanished_and_may_not_be_looked_for_is_told() -> None:
     """D11, D22: nothing is known of it, so nothing is decided, and the permission that lacks is named."""
     lacks = 'User "m" cannot get resource "jobs" in API group "batch"'
