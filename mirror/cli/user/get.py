@@ -78,8 +78,8 @@ def filters(labels: str, workers: Iterable[str], states: Iterable[str], reasons:
     states = tuple(states)
     for state in states:
         _check_state(state)
-    lower = (frozenset(map(str.lower, values)) for values in (states, reasons))
-    return Filters(requirements, frozenset(workers), *lower, selector=labels)
+    lower_states, lower_reasons = (frozenset(map(str.lower, values)) for values in (states, reasons))
+    return Filters(requirements, frozenset(workers), lower_states, lower_reasons, selector=labels)
 
 
 def _check_state(state: str) -> None:
