@@ -98,10 +98,8 @@ class Sweeper:
         self._intake = state.intake
         self._recorder = recorder
         self._sweeping: set[str] = set()
-        # How many mirrors the last sweep of a worker left, since they were too many; of workers that exist.
-        self._halted: dict[str, int] = {}
-        # Uids of those, so that the next sweep does not ask for their sources again only to halt again.
-        self._left_gone: dict[str, frozenset[str]] = {}
+        # The uids of the mirrors that the last sweep of a worker left, since they were too many; of workers that exist.
+        self._halted: dict[str, frozenset[str]] = {}
         # Workers whose mirrors of another management cluster were reported; of workers that exist.
         self._shared: set[str] = set()
         self._unrecorded = asyncio.Event()
@@ -163,7 +161,6 @@ class Sweeper:
                     self._registry.forget_unused()
                     for name in self._halted.keys() - self._registry.workers.keys():
                         del self._halted[name]
-                        self._left_gone.pop(name, None)
                     self._shared &= self._registry.workers.keys()
                 for name in self._due.take(except_for=self._sweeping):
                     worker = self._registry.workers.get(name)
@@ -195,12 +192,10 @@ class Sweeper:
             is_halted = is_too_many(len(going), mirrors)
             self._metrics.worker(worker.name).sweep_held_back.set(len(going) if is_halted else 0)
             if is_halted:
-                self._halt(worker, len(going), mirrors)
-                self._left_gone[worker.name] = frozenset(mirror.metadata.uid for _, mirror in going)
+                self._halt(worker, [mirror for _, mirror in going], mirrors)
                 going = []
             else:
                 self._halted.pop(worker.name, None)
-                self._left_gone.pop(worker.name, None)
             refused = [
                 await self._sweep_away(worker, kind, mirror)
                 for kind, mirror in (*certain, *going)
@@ -226,10 +221,12 @@ class Sweeper:
             text = f"mirrors whose Job is gone stay on this worker, which refuses to delete them: {refusals[0]}"
             warn_about_worker(self._recorder, origin, "MirrorNotDeleted", text)
 
-    def _halt(self, worker: Worker, count: int, mirrors: int) -> None:
-        if self._halted.get(worker.name) == count:
+    def _halt(self, worker: Worker, going: list[Object], mirrors: int) -> None:
+        before, now = self._halted.get(worker.name, ()), frozenset(mirror.metadata.uid for mirror in going)
+        self._halted[worker.name] = now
+        if len(before) == len(now):
             return
-        self._halted[worker.name] = count
+        count = len(going)
         self._metrics.worker(worker.name).sweep_halted.inc()
         text = (
             f"{count} of {mirrors} mirrors on this worker have no source: more than one sweep may delete; "
@@ -265,7 +262,7 @@ class Sweeper:
         What a halted sweep has asked for counts without being asked for again, as long as it is enough to halt this
         one, too: whoever makes objects on a worker must not make requests here. What is to go was asked for just now.
         """
-        known = self._left_gone.get(worker.name, frozenset())
+        known = self._halted.get(worker.name, frozenset())
         left = [one for one in doubtful if one[1].metadata.uid in known]
         going = await self._gone_of(worker, [one for one in doubtful if one[1].metadata.uid not in known])
         if is_too_many(len(going) + len(left), mirrors):

@@ -234,8 +234,23 @@ def test_connecting_that_is_cancelled_is_no_error(tmp_path: Path, caplog: pytest
 
 @pytest.mark.parametrize("error", [RuntimeError("dictionary changed size during iteration"), ZeroDivisionError("oops")])
 def test_other_errors_that_nobody_awaits_are_logged(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever else reaches the event loop is a defect, and is told with its traceback."""
+    """Whatever else reaches the event loop is a defect, and is logged with its traceback."""
     with asyncio.Runner() as runner:
         on_loop_error(runner.get_loop(), {"message": "a callback failed", "exception": error})
 
     assert [(record.levelname, record.exc_info is not None) for record in caplog.records] == [("ERROR", True)]
+
+
+REPORTED = """
+loop = asyncio.get_running_loop()
+loop.call_exception_handler({{"message": "Fatal error on SSL protocol", "exception": RuntimeError({error!r})}})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("error", "is_logged"), [("…; the handler is closed", False), ("oops", True)])
+def test_the_process_asks_what_is_an_error(tmp_path: Path, error: str, is_logged: bool) -> None:
+    with process(tmp_path, REPORTED.format(error=error)) as running:
+        _, errors = running.communicate(timeout=60)
+    assert ("Fatal error on SSL protocol" in errors) == is_logged
+    assert running.returncode == 0

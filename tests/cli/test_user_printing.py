@@ -139,7 +139,7 @@ async def test_get_asks_for_the_labels_that_are_wanted_alone() -> None:
 
     wanted = Wanted(filters=filters("team in (x, y),!old", (), (), ()))
     assert await _listed(cast("Cluster", Listing()), wanted) == []
-    assert {query["labels"] for query in asked} == {"team in (x, y),!old"}
+    assert {query["labels"] for query in asked} == {"!old,team in (x,y)"}
 
 
 def labelled(name: str, labels: dict[str, str], condition: dict[str, str]) -> Object:

@@ -53,9 +53,7 @@ async def play(world: World, manager: RunningManager, where: str, change: Change
     loop = asyncio.get_running_loop()
     ends_at, numbers = loop.time() + SECONDS, count()
     while loop.time() < ends_at:
-        number = next(numbers)
-        if server.find("jobs", "train", "default") is not None:
-            server.edit("jobs", "train", partial(change, number=number))
+        server.edit("jobs", "train", partial(change, number=next(numbers)))
         await manager.settle(EVERY_SECONDS)
     return requests_about(world, "train") - before
 

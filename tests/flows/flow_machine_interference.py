@@ -134,7 +134,7 @@ class Interference(Edits):
     def a_standby_takes_over_on_a_quiet_day(self, standing_by: float, is_frozen: bool, is_deaf: bool) -> None:
         """Whatever its age, a new Job is mirrored and an end is stored within seconds of its taking the Lease.
 
-        Nor is such a Job told that no worker takes it. The standby may have heard nothing of late (``is_deaf``).
+        Its condition Placed is never False meanwhile. The standby may have heard nothing of late (``is_deaf``).
         """
         self._do(self._take_over(standing_by, is_frozen=is_frozen, is_deaf=is_deaf))
 
@@ -144,7 +144,7 @@ class Interference(Edits):
             plane.faults.random_faults = None
             plane.faults.restore()
         self.world.start_replica()
-        self.laws.told_to_wait.clear()
+        self.laws.shown_unplaced.clear()
         await asyncio.sleep(20.0 + standing_by)
         leader = self.world.leader
         try:
@@ -184,8 +184,8 @@ class Interference(Edits):
         leader.wake()
         if taken and not flows and await self._is_flowing("probe-3", seconds=120.0):
             self.laws._wrong(f"failover: nothing flows {FLOWING_SECONDS} s after it, {standing_by} s old")
-        if flows and {"probe-1", "probe-2"} & self.laws.told_to_wait == {"probe-2"}:
-            self.laws._wrong(f"failover: a Job is told to wait although workers take it, {standing_by} s old")
+        if flows and {"probe-1", "probe-2"} & self.laws.shown_unplaced == {"probe-2"}:
+            self.laws._wrong(f"failover: Placed is False although workers take the Job, {standing_by} s old")
 
     async def _create_probe(self, name: str) -> None:
         await tolerant(self.world.management.api.create(path(""), job(name)))

@@ -48,8 +48,8 @@ class OwnershipInvariants(Invariants):
         """Uids of those."""
         self.suspended_by: dict[str, str] = {}
         """Who suspended a mirror, by its uid: the peer of the request."""
-        self.told_to_wait: set[str] = set()
-        """Names of sources of which it was said that they have no worker; who wants to know since when, clears it."""
+        self.shown_unplaced: set[str] = set()
+        """Names of sources whose condition Placed was False; who asks since a certain moment clears it then."""
         self._asked: defaultdict[str, int] = defaultdict(int)
         """How often a source's users, or others on its worker, gave reason to suspend its mirror, by its uid."""
         self._suspended: defaultdict[str, int] = defaultdict(int)
@@ -98,7 +98,7 @@ class OwnershipInvariants(Invariants):
     def _look_at_status(self, uid: str, name: str, old: Json, new: Json, request: Request) -> None:
         before, after = old.get("status") or {}, new.get("status") or {}
         if any((one["type"], one["status"]) == (names.PLACED, "False") for one in after.get("conditions") or ()):
-            self.told_to_wait.add(name)
+            self.shown_unplaced.add(name)
         for counter in ("succeeded", "failed"):
             if after.get(counter, 0) < before.get(counter, 0) and "completionMode" not in new["spec"]:
                 self._wrong(f"D7: {counter} of {name} went from {before[counter]} to {after.get(counter, 0)}")

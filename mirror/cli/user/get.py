@@ -49,8 +49,6 @@ class Filters:
     """In lower case."""
     reasons: frozenset[str] = frozenset()
     """In lower case."""
-    selector: str = ""
-    """``labels`` as they were given: whoever lists once asks the API server for these alone."""
 
     def fits(self, job: Object, view: JobView) -> bool:
         """Whether a Job is shown."""
@@ -78,8 +76,8 @@ def filters(labels: str, workers: Iterable[str], states: Iterable[str], reasons:
     states = tuple(states)
     for state in states:
         _check_state(state)
-    lower_states, lower_reasons = (frozenset(map(str.lower, values)) for values in (states, reasons))
-    return Filters(requirements, frozenset(workers), lower_states, lower_reasons, selector=labels)
+    lower = (frozenset(map(str.lower, values)) for values in (states, reasons))
+    return Filters(requirements, frozenset(workers), *lower)
 
 
 def _check_state(state: str) -> None:
@@ -143,7 +141,7 @@ async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
     seen: list[JobView] = []
     left_out: list[Failure] = []
     for kind in wanted.chosen.kinds:
-        fields, labels = wanted.chosen.field_selector(kind), wanted.filters.selector
+        fields, labels = wanted.chosen.field_selector(kind), ",".join(map(str, wanted.filters.labels))
         try:
             found, _ = await cluster.objects(kind.resource, namespace=namespace, fields=fields, labels=labels)
         except (KindNotServed, NotAllowed) as failure:
