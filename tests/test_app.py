@@ -55,6 +55,7 @@ def holder(wire: Wire) -> str:
     return str(found["spec"]["holderIdentity"]) if found else ""
 
 
+@pytest.mark.slow
 async def test_one_of_two_managers_works_and_the_other_takes_over() -> None:
     """Both watch; only the leader writes; a clean stop hands over within a few seconds."""
     wire = wire_to("management")
@@ -78,6 +79,7 @@ async def test_one_of_two_managers_works_and_the_other_takes_over() -> None:
         stop_second.set()
 
 
+@pytest.mark.slow
 async def test_without_election_it_works_at_once() -> None:
     """``leaderElection.enabled: false``: no Lease is touched."""
     wire = wire_to("management")
@@ -91,6 +93,7 @@ async def test_without_election_it_works_at_once() -> None:
         stop.set()
 
 
+@pytest.mark.slow
 async def test_a_lost_lease_ends_the_process_after_its_work() -> None:
     """Nothing of ours is at work when it ends; the reason is in the group that ``cli`` prints."""
     wire = wire_to("management")
@@ -110,6 +113,7 @@ async def _ends_with_loss(manager: Manager) -> None:
     assert isinstance(reason, LeadershipLost)
 
 
+@pytest.mark.slow
 async def test_checks_say_what_is_ready() -> None:
     """Readiness: sources known, workers had their chance; standing by is ready, too."""
     wire = wire_to("management")
@@ -140,6 +144,7 @@ def with_jobs(manager: Manager, wire: Wire) -> JobControllerComponent:
     return jobs
 
 
+@pytest.mark.slow
 async def test_a_manager_runs_jobs_where_it_is_told_to() -> None:
     """``jobController.enabled``: a Lease of its own, checks of its own, and one end for both."""
     wire = wire_to("management")
@@ -157,6 +162,7 @@ async def test_a_manager_runs_jobs_where_it_is_told_to() -> None:
     assert not wire.server.find("leases", "jobmirror-job-controller", "kube-system")["spec"]["holderIdentity"]
 
 
+@pytest.mark.slow
 async def test_a_fight_over_jobs_does_not_end_the_mirror() -> None:
     """D20: the Job controller alone gives up, and readiness says so from then on."""
     wire = wire_to("management")
@@ -220,6 +226,7 @@ async def test_a_namespace_that_does_not_exist_keeps_it_from_starting() -> None:
     assert "\n" not in str(ended.value)
 
 
+@pytest.mark.slow
 async def test_a_manager_that_may_not_take_its_lease_is_not_ready() -> None:
     """Where not even events may be created, it shows at the Lease; once the namespace is there, it leads."""
     wire = wire_to("management")
@@ -257,6 +264,7 @@ async def test_a_manager_that_may_not_list_workers_is_not_ready() -> None:
         stop.set()
 
 
+@pytest.mark.slow
 async def test_a_manager_that_may_not_list_jobs_is_not_ready(log_lines: list[dict[str, object]]) -> None:
     """It sees none, and says why, in the log once; it is ready once it may."""
     wire = wire_to("management")
@@ -276,6 +284,7 @@ async def test_a_manager_that_may_not_list_jobs_is_not_ready(log_lines: list[dic
         stop.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "done"), [("get", "read"), ("patch", "written"), ("create", "written")])
 async def test_a_manager_that_may_not_keep_its_record_is_not_ready(
     verb: str, done: str, log_lines: list[dict[str, object]]
@@ -364,6 +373,7 @@ async def test_traces_without_their_extra_keep_it_from_starting(monkeypatch: pyt
     assert "\n" not in str(ended.value)
 
 
+@pytest.mark.slow
 async def test_traces_that_nobody_wants_are_none() -> None:
     """The default."""
     async with _tracing(Settings()) as traces:

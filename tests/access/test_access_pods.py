@@ -89,6 +89,7 @@ def test_what_is_shown_has_the_apis_shape_and_only_known_fields() -> None:
     assert (shown["kind"], shown["status"]) == ("Pod", {"phase": "Running"})
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_whatever_a_worker_sends_is_read_or_left_out(junk: Any) -> None:
     """A list that is none is an error with a name; an item that is none is no item."""

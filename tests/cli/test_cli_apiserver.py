@@ -73,6 +73,7 @@ def test_what_turns_out_to_be_impossible_ends_with_one(option: str, told: str, t
     assert line.startswith(f"mirror: {told.format(path=tmp_path)}")
 
 
+@pytest.mark.slow
 def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     """The kubeconfig is on its output unless a file is named; SIGTERM ends it with 0."""
     command = [str(MIRROR), "apiserver", "--listen=127.0.0.1:0", f"--data={tmp_path / 'data'}", "--log-level=error"]

@@ -64,6 +64,7 @@ def test_a_kubeconfig_that_leads_nowhere_ends_with_one(tmp_path: Path) -> None:
     assert result.stderr == f"Error: --kubeconfig {tmp_path / 'none'}: no such file\n"
 
 
+@pytest.mark.slow
 def test_outside_a_cluster_a_kubeconfig_is_needed() -> None:
     """Without one it is the service account of our pod."""
     result = invoke("--listen=127.0.0.1:0", KUBERNETES_SERVICE_HOST="")

@@ -81,6 +81,7 @@ async def test_a_definition_without_a_status_is_a_failure_where_sources_are(clus
     assert found == {"management": ("fail", text), "east": GRANTED}
 
 
+@pytest.mark.slow
 async def test_each_cluster_is_asked_for_each_kind(clusters: Clusters) -> None:
     """Its definition, then its permissions, then nothing is left to do; each with the manager's account."""
     await registered(clusters)

@@ -72,6 +72,7 @@ def started(running: subprocess.Popen[str]) -> subprocess.Popen[str]:
     return running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
 def test_a_signal_stops_the_manager_and_is_a_success(tmp_path: Path, number: signal.Signals) -> None:
     """The manager is told to stop, finishes what it does on stopping, and the process exits with 0."""
@@ -95,6 +96,7 @@ def test_the_loop_is_the_fast_one_when_installed(tmp_path: Path) -> None:
     assert " event_loop=uvloop " in err
 
 
+@pytest.mark.slow
 def test_without_the_fast_loop_the_standard_one_serves(tmp_path: Path) -> None:
     """uvloop is an extra: its absence changes nothing but speed."""
     with process(tmp_path, "await stop.wait()", before='sys.modules["uvloop"] = None') as running:
@@ -139,6 +141,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     assert err.endswith("mirror: second signal (SIGINT); exiting now\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failure", "told"),
     [

@@ -105,6 +105,7 @@ async def place(api: Api, name: str) -> None:
     await api.merge(f"{jobs}/{name}/status", {"status": {"conditions": [condition]}})
 
 
+@pytest.mark.slow
 async def test_a_worker_is_added_and_checked(clusters: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
     """Each step is told; the account has what it needs and the check finds nothing in the way."""
     await add.add(clusters.asked(labels=("region=eu",), capacity=5, logs=True, scores="quota"))
@@ -274,6 +275,7 @@ def test_what_cannot_be_set_is_a_usage_error(labels: list[str], message: str) ->
         changes_of("", "", "", labels)
 
 
+@pytest.mark.slow
 async def test_a_worker_is_listed_cordoned_drained_and_removed(
     clusters: Clusters, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -369,6 +371,7 @@ def test_without_a_kubeconfig_it_is_one_line_and_code_one(command: str, tmp_path
     assert len(result.output.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 async def test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret(
     clusters: Clusters, capsys: pytest.CaptureFixture[str]
 ) -> None:

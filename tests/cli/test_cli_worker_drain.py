@@ -13,6 +13,8 @@ from mirror.cli.worker.operations.sites import ClusterError
 from mirror.model import names
 from mirror.planes.api import Api
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["clusters"]
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

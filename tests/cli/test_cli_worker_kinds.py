@@ -100,6 +100,7 @@ async def test_clean_up_deletes_finished_mirrors_of_every_kind(
     assert "! 1 mirror left on worker east: Drill default/half\n" in printed.err
 
 
+@pytest.mark.slow
 async def test_a_kind_that_no_cluster_serves_is_nothing(
     clusters: Clusters, both: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,6 +114,7 @@ async def test_a_kind_that_no_cluster_serves_is_nothing(
     assert "✓ 1 mirror deleted\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 async def test_the_check_tries_the_kinds_that_are_usable_there(clusters: Clusters, both: None) -> None:
     """What a kind lacks is a finding of its own; a worker without it runs Jobs as well as before."""
     await clusters.management.api.create(DEFINITIONS, definition())

@@ -76,6 +76,7 @@ async def test_a_name_that_does_not_exist_is_dns(worker: Clusters) -> None:
     assert found[2] == ("connection", "fail", "https://nobody.invalid:6443: no such host (DNS)")
 
 
+@pytest.mark.slow
 async def test_silence_is_a_timeout(worker: Clusters) -> None:
     """A firewall that drops: no connection within the deadline."""
     with socket.socket() as full:

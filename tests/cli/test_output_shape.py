@@ -85,6 +85,7 @@ def test_every_command_with_an_output_option_is_looked_at() -> None:
     assert set(with_output(main)) == set(WITH_OUTPUT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "yaml"])
 @pytest.mark.parametrize(("arguments", "kind"), WITH_OUTPUT.values(), ids=WITH_OUTPUT)
 def test_everything_for_machines_is_a_list_of_items(

@@ -72,6 +72,7 @@ def rows(text: str) -> dict[str, list[str]]:
 # -- get ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", ["ann", "bob"])
 def test_get_needs_no_right_but_to_list_jobs(planes: UserFleet, user: str) -> None:
     """Worker, state, completions, and why one waits."""
@@ -204,6 +205,7 @@ def test_explain_without_events_and_without_a_manager_still_tells(planes: UserFl
     assert "the manager's data is not included: the manager is unreachable" in text
 
 
+@pytest.mark.slow
 def test_explain_says_what_is_wrong_with_the_pods(planes: UserFleet) -> None:
     """Looked at as the user; who may not list pods is told so, and the rest comes."""
     planes.create("stuck", LINES, node_selector={"disk": "none"})
@@ -263,6 +265,7 @@ def test_events_are_the_workers(planes: UserFleet) -> None:
         assert {"SuccessfulCreate", "Started", "Completed"} <= reasons
 
 
+@pytest.mark.slow
 def test_logs_are_what_the_container_wrote(planes: UserFleet) -> None:
     """Of one pod unless all are wanted; by index; the last lines; with times and prefixes."""
     for by in way(planes, "done"):

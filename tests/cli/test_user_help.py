@@ -75,6 +75,7 @@ def test_the_plugin_calls_itself_by_kubectls_name(monkeypatch: pytest.MonkeyPatc
     assert "Usage: kubectl mirror get" in CliRunner().invoke(main, ["get", "--help"], prog_name=PLUGIN).output
 
 
+@pytest.mark.slow
 def test_a_command_for_users_does_not_wait_for_what_only_the_manager_needs() -> None:
     """``mirror get`` starts without kubernetes_asyncio, metrics, rich or a server: they would double its time."""
     probe = (

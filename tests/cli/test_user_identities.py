@@ -35,6 +35,7 @@ def mirror(kubeconfig: str, *arguments: str) -> Result:
     return CliRunner().invoke(main, arguments, env=environment)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

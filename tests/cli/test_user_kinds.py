@@ -148,6 +148,7 @@ class Ghost(Drill):
     short_names = ()
 
 
+@pytest.mark.slow
 def test_a_kind_that_is_not_served_is_not_there(planes: UserFleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """``get`` is as if there were no such kind, unless somebody asks for it."""
     monkeypatch.setattr(registry, "BUILT_IN", Kinds.of(JOB))
@@ -173,6 +174,7 @@ def test_an_unknown_kind_is_wrong_usage(planes: UserFleet) -> None:
 # -- both kinds --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_get_lists_all_kinds(both: UserFleet) -> None:
     """Names are as in ``kubectl get all``; of one kind alone they are plain."""
     shown = rows(told(both, "get"))
@@ -241,6 +243,7 @@ def test_explain_tells_the_story_of_the_kind_that_is_meant(both: UserFleet) -> N
 WAYS = {"the manager": (), "the worker": ("--worker-context", "east")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_pods_and_logs_are_those_of_the_kind_that_is_meant(both: UserFleet, way: tuple[str, ...]) -> None:
     """By the manager, and with the user's own permissions on the worker."""

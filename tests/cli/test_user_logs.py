@@ -59,6 +59,7 @@ def by_pod(text: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [[], ["--worker-context", "east"]], ids=["by the manager", "on the worker"])
 def test_labels_choose_all_pods_of_their_jobs(planes: UserFleet, by: list[str]) -> None:
     """The last ten lines of each, as kubectl does, each line with its pod; ``--tail`` says otherwise."""

@@ -284,6 +284,7 @@ def test_invalid_usage_is_two_lines_and_code_two(typed: str, expected: str, offl
     play(typed, 2, expected, offline(typed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "expected"), FAILURES.items(), ids=FAILURES)
 def test_what_cannot_be_done_is_one_line_and_code_one(
     typed: str, expected: str, offline: Callable[[str], Result]
@@ -302,6 +303,7 @@ def planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserFleet]:
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("typed", "expected", "user"),
@@ -321,6 +323,7 @@ def test_what_is_not_there_or_not_allowed_is_one_line_and_code_one(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("command", ["diff", "place --dry-run"])
 @pytest.mark.parametrize(("change", "expected"), REJECTED.values(), ids=REJECTED)

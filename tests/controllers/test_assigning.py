@@ -252,6 +252,7 @@ def cpu_of_a_wave(jobs: int) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.slow
 def test_a_wave_costs_by_its_jobs() -> None:
     """Four times the Jobs are about four times the work, not sixteen times."""
     small, large = cpu_of_a_wave(2000), cpu_of_a_wave(8000)

@@ -475,6 +475,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "plural", "fault"), FAULTS)
 async def test_a_manager_that_dies_at_any_point_leaves_no_copy_without_owner(
     verb: str, plural: str, fault: Fault

@@ -178,6 +178,7 @@ async def test_a_drain_that_is_cancelled(moment: str) -> None:
             assert mirror["status"]["completedIndexes"] == "0-3"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Fault.LOSE_ANSWER, Fault.LOSE_REQUEST], ids=["answer", "request"])
 @pytest.mark.parametrize("step", ["stop", "intent", "delete", "record", "create"])
 async def test_killed_between_any_two_steps(step: str, fault: Fault) -> None:

@@ -19,7 +19,7 @@ from mirror.model.fences import FENCED, VOIDED, mark_of
 from mirror.model.losses import OnLoss
 from mirror.model.moves import parse_moves
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 TTL, MARGIN = 1800, 150
 """30 minutes; 120 s, and 30 s for the pods to end."""

@@ -53,6 +53,7 @@ async def test_a_recorded_mirror_is_ours_whatever_its_labels(key: str, value: st
         assert "Complete" in world.conditions()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operations", [("CREATE",), ("CREATE", "UPDATE")], ids=["on create", "always"])
 @pytest.mark.parametrize(
     "taken", [(names.ORIGIN, names.SOURCE_UID), (names.SOURCE_UID,), (names.ORIGIN,)], ids=["both", "uid", "origin"]
@@ -253,6 +254,7 @@ async def test_a_restored_source_with_its_old_uid_is_followed_like_any_other() -
         assert len(east.sent) - before <= 5
 
 
+@pytest.mark.slow
 async def test_mirrors_of_finished_jobs_are_kept_when_their_worker_gets_another_name() -> None:
     """D8, D15: drained and registered anew; they go with their sources."""
     world = World()
@@ -289,6 +291,7 @@ async def test_a_worker_that_was_renamed_while_no_manager_ran_is_taken() -> None
         assert list(world.record()) == ["north"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refusal", [forbidden(), Refused(503, "ServiceUnavailable")], ids=["forbidden", "outage"])
 @pytest.mark.parametrize("verb", ["patch", "create"])
 async def test_nothing_is_done_on_a_worker_that_is_not_recorded(verb: str, refusal: Refused) -> None:
@@ -358,6 +361,7 @@ async def run_to_its_end(world: World, manager: RunningManager, prefix: str) -> 
     await manager.settle()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [("b-", ""), ("", "b-"), ("a-", "b-")])
 async def test_a_worker_that_gets_another_name_and_prefix_keeps_the_mirrors_of_finished_jobs(
     before: str, after: str
@@ -373,6 +377,7 @@ async def test_a_worker_that_gets_another_name_and_prefix_keeps_the_mirrors_of_f
         assert world.mirror("east", "train", f"{before}default") is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goes", ["before", "while", "once it is forgotten"])
 @pytest.mark.parametrize(("before", "after"), [("b-", ""), ("", "b-"), ("a-", "b-")])
 async def test_a_worker_that_gets_another_name_and_prefix_loses_what_has_no_source(

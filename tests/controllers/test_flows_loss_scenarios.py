@@ -15,7 +15,7 @@ from mirror.decide.snapshot import Policy
 from mirror.model import names
 from mirror.model.losses import OnLoss
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 RESCHEDULE = Policy(on_loss=OnLoss.RESCHEDULE)
 FENCE = Policy(on_loss=OnLoss.FENCE)

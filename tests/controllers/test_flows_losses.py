@@ -136,6 +136,7 @@ async def test_a_source_that_was_deleted_while_its_worker_was_away_is_found() ->
         assert world.mirrors() == []
 
 
+@pytest.mark.slow
 async def test_a_sweep_that_would_take_too_many_halts() -> None:
     """D10: more than 20 at once is more likely our mistake than the users' wish."""
     world = World()
@@ -152,6 +153,7 @@ async def test_a_sweep_that_would_take_too_many_halts() -> None:
         assert world.events().count("SweepHalted") == 1
 
 
+@pytest.mark.slow
 async def test_a_halted_sweep_does_not_ask_for_the_same_sources_again() -> None:
     """D29: who makes objects on a worker by the thousand makes no requests here; what goes was asked for anew."""
     world = World()
@@ -214,6 +216,7 @@ async def test_a_mirror_that_may_not_be_deleted_is_told_on_the_secret() -> None:
         assert world.mirrors() == []
 
 
+@pytest.mark.slow
 async def test_a_job_of_a_name_that_a_halted_sweep_left_runs() -> None:
     """D1, D10: the one mirror in its way is asked for by itself; the others are left as they are."""
     world = World()

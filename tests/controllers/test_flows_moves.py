@@ -16,7 +16,7 @@ from mirror.model import names
 from mirror.model.losses import OnLoss
 from mirror.model.moves import parse_moves
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 RESCHEDULE = Policy(on_loss=OnLoss.RESCHEDULE)
 MINUTE = 60.0

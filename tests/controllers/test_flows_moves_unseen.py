@@ -32,7 +32,7 @@ from mirror.model import names
 from mirror.model.fences import FENCED
 from mirror.model.losses import OnLoss
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 RESCHEDULE = Policy(on_loss=OnLoss.RESCHEDULE)
 

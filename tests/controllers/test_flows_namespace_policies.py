@@ -55,6 +55,7 @@ async def placed_after_loss(world: World, manager: RunningManager) -> str | None
     return world.placed()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("on_job", "on_namespace", "setting", "to"),
     [
@@ -74,6 +75,7 @@ async def test_the_job_decides_before_its_namespace_and_that_before_the_setting(
         assert await placed_after_loss(world, manager) == to
 
 
+@pytest.mark.slow
 async def test_it_is_read_at_the_decision() -> None:
     """Changed while the worker is lost, it holds; taken away, the setting does."""
     async with two_workers(**READ) as (world, manager):
@@ -97,6 +99,7 @@ async def test_another_namespace_says_nothing_of_it() -> None:
         assert await placed_after_loss(world, manager) == "east"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -151,6 +154,7 @@ async def test_a_mirror_is_made_with_its_lease() -> None:
         assert (len(creates), len(patches)) == (1, 0)
 
 
+@pytest.mark.slow
 async def test_what_may_not_be_read_is_wait_and_a_lease_stays() -> None:
     """Without the permission: Jobs are placed all the same, and wait; one that has a lease keeps it."""
     world = World()
@@ -184,6 +188,7 @@ async def test_started_jobs_of_a_namespace_that_moves_leave_a_drained_worker() -
         assert world.mirror("east")["spec"]["suspend"] is True  # type: ignore[index]
 
 
+@pytest.mark.slow
 async def test_where_they_are_not_read_nothing_is_asked() -> None:
     """The default: no request, no permission, and the annotation means nothing."""
     async with two_workers() as (world, manager):

@@ -282,6 +282,7 @@ async def test_a_mirror_that_is_deleted_and_kept_by_a_finalizer_is_told() -> Non
         assert told(world) == ("MirrorTerminating", text)
 
 
+@pytest.mark.slow
 async def test_a_mirror_that_gets_no_pods_is_told_and_touched() -> None:
     """D30: kube-controller-manager may wait for pods that it believes to have created, and then for any change."""
     async with two_workers() as (world, manager):

@@ -68,6 +68,7 @@ def warning(number: int, message: str = "no", *, name: str = "", reason: str = "
     return found
 
 
+@pytest.mark.slow
 async def test_reasons_that_change_each_second_are_written_and_told_every_ten() -> None:
     """A Job's text changes at most every ten seconds (D21); an event goes with a change of its reason alone."""
     async with watched() as (world, manager, _):

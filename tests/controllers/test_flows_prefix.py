@@ -140,6 +140,7 @@ async def test_a_standby_that_met_a_cluster_before_it_was_forgotten_follows_the_
         assert place == f"{json.loads(world.record()['east']).get('namespacePrefix', '')}default"
 
 
+@pytest.mark.slow
 async def test_a_recorded_mirror_under_another_prefix_is_kept_whatever_its_labels_say() -> None:
     """D8: its worker has another name and another prefix now, and its label names another source."""
     world = world_with("b-")
@@ -181,6 +182,7 @@ async def test_a_mirror_that_is_under_another_prefix_than_expected_is_not_given_
         assert places(world) == ["a-default"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("namespaces", [None, "*", "system,kube-system"], ids=["default", "any", "named"])
 @pytest.mark.parametrize(("prefix", "source"), [("jobmirror-", "system"), ("kube-", "system"), ("kube-", "public")])
 async def test_a_prefix_leads_to_no_closed_namespace(prefix: str, source: str, namespaces: str | None) -> None:

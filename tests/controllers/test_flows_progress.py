@@ -15,7 +15,7 @@ from mirror.embedded.faults.injector import Which
 from mirror.model import names
 from mirror.model.losses import OnLoss
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 SEEDING = Policy(on_loss=OnLoss.RESCHEDULE, seed_progress=True)
 MINUTE = 60.0

@@ -15,7 +15,7 @@ from doubles.world import RunningManager, World, two_workers
 from mirror.model import names
 from mirror.runtime.keyrate import BURST, REQUESTS_PER_SECOND
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 Body = dict[str, Any]
 Change = Callable[..., None]

@@ -54,6 +54,7 @@ def suspends(world: World) -> int:
     return world.mirror("east")["metadata"]["generation"] - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operations", [("CREATE",), ("CREATE", "UPDATE")], ids=["on create", "on create and update"])
 @pytest.mark.parametrize("what", POD_EDITS)
 async def test_a_running_mirror_keeps_what_admission_made_of_its_template(

@@ -249,6 +249,7 @@ async def test_a_worker_takes_only_the_namespaces_it_accepts() -> None:
         )
 
 
+@pytest.mark.slow
 async def test_who_waits_and_was_told_why_is_not_looked_at_again() -> None:
     """D21: with a selector of its own each, for hours, nothing is done for any of them until something happens."""
     world = World()
@@ -265,6 +266,7 @@ async def test_who_waits_and_was_told_why_is_not_looked_at_again() -> None:
         assert len(world.workers["east"].server.all("jobs")) == 30
 
 
+@pytest.mark.slow
 async def test_many_workers_are_counted_by_reason() -> None:
     """An annotation of 512 bytes at most, however many workers there are."""
     world = World()
@@ -302,6 +304,7 @@ async def test_capacity_that_comes_back_reaches_whoever_waits_longest() -> None:
         assert world.mirrors("train-5") == ["east"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "refusal",
     [

@@ -34,6 +34,7 @@ def written(world: World, name: str, *, since: float) -> list[Sent]:
     return [sent for wire in wires for sent in wire.sent if sent.writes and sent.peer == name and sent.at > since]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", range(24))
 async def test_a_leader_that_wakes_up_alone_writes_nothing(step: int) -> None:
     """At whatever moment of placing, creating, following and deleting it stood still; nobody took its lease."""

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.looptime
 BROKEN = Refused(500, "InternalError", "conversion failed")
 
 
+@pytest.mark.slow
 async def test_a_hung_worker_delays_no_other() -> None:
     """D12: while east answers nothing at all, a Job on west goes its way in milliseconds."""
     async with two_workers() as (world, manager):
@@ -354,6 +355,7 @@ async def test_a_secret_without_a_kubeconfig_says_so() -> None:
         assert world.mirrors() == ["east"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [Fault.HANG, BROKEN], ids=["hangs", "fails"])
 async def test_a_worker_that_answers_probes_and_never_lists_is_lost(what: Fault | Refused) -> None:
     """D13: it is away, comes back, and says nothing of its mirrors; its Jobs are moved as from any lost worker."""

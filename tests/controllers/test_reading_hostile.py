@@ -43,6 +43,7 @@ def pages_of(number: int) -> Callable[..., AsyncIterator[Page]]:
     return pages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "read", "found"),
     [

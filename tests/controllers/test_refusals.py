@@ -96,6 +96,7 @@ async def test_other_words_each_time_are_no_reason_to_hurry() -> None:
     task.cancel()
 
 
+@pytest.mark.slow
 async def test_all_jobs_run_soon_after_the_quota_is_raised() -> None:
     """Whole: however long they have waited, and with few requests meanwhile."""
     world = World()
@@ -149,6 +150,7 @@ async def test_a_worker_that_is_back_is_asked_for_one_of_each_reason() -> None:
     task.cancel()
 
 
+@pytest.mark.slow
 async def test_many_reasons_are_tried_a_few_at_a_time() -> None:
     """A namespace of its own for each: so many a second, and no more."""
     seen = Tried()

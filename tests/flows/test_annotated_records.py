@@ -10,6 +10,7 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, stored
 from doubles.drills import drill
 from flow_world import FlowWorld
@@ -132,6 +133,7 @@ def recorded_or_nothing(found: Json | None) -> dict[str, str]:
         return {}
 
 
+@pytest.mark.slow
 @in_world(AnnotatedWorld)
 async def test_a_record_that_changes_while_no_manager_runs_is_restored_by_its_mirror(world: FlowWorld) -> None:
     """What the mirror says is right; nothing else remembers (D1, D2)."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from declared_world import PATH, DeclaredWorld, in_world, runs, stored, texts, told
 from doubles.drills import DRILLS, definition, drill
 from flow_drills import DEFINITIONS
@@ -185,6 +186,7 @@ async def test_a_value_that_comes_later_makes_it_ours_and_one_that_goes_hands_it
     await world.management.api.delete(f"{PATH}/train")
 
 
+@pytest.mark.slow
 @in_world(OpenWorld)
 async def test_a_worker_whose_definition_goes_takes_nothing_new(world: FlowWorld) -> None:
     """CR7, D23: a finalizer holds an object there, and with it the definition; that is no missing permission."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from declared_world import PATH, DeclaredWorld, in_world, stored, told
 from doubles.drills import definition, drill
 from flow_drills import DEFINITIONS
@@ -141,6 +142,7 @@ async def test_a_kind_that_nobody_serves_holds_up_nothing_and_starts_by_itself(w
     await world.until(lambda: is_over(world))
 
 
+@pytest.mark.slow
 @in_world(DeclaredWorld)
 async def test_a_definition_that_is_deleted_here_deletes_no_mirror(world: FlowWorld) -> None:
     """CR9, D23: its objects go with it; mirrors stay until the kind is served again, and go then."""
@@ -166,6 +168,7 @@ async def test_a_definition_that_is_deleted_here_deletes_no_mirror(world: FlowWo
     await world.until(is_gone)
 
 
+@pytest.mark.slow
 @in_world(DeclaredWorld)
 async def test_a_definition_that_is_deleted_on_a_worker_fails_nothing(world: FlowWorld) -> None:
     """CR9, CR11, D23: what is missing there proves nothing while the kind is not served."""
@@ -185,6 +188,7 @@ async def test_a_definition_that_is_deleted_on_a_worker_fails_nothing(world: Flo
     await world.management.api.delete(f"{PATH}/train")
 
 
+@pytest.mark.slow
 @in_world(DeclaredWorld)
 async def test_operators_commands_find_the_kinds_in_the_record_of_workers(world: FlowWorld) -> None:
     """They are written beside the origin, and read as what the settings said."""

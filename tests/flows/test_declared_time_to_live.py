@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, stored, told
 from doubles.drills import drill
 from flow_world import FlowWorld
@@ -13,6 +14,8 @@ from mirror.embedded.apiserver.apimachinery.errors import StatusError, failure, 
 from mirror.embedded.faults.targets import Which
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.settings.load import parse
+
+pytestmark = pytest.mark.slow
 
 Json = dict[str, Any]
 SECONDS = 60

@@ -141,6 +141,7 @@ def flow(test: Callable[[Life], Awaitable[None]]) -> Callable[[str], None]:
     return pytest.mark.parametrize("name", sorted(OWN))(run)
 
 
+@pytest.mark.slow
 @flow
 async def test_the_operator_here_has_it_and_its_mirror_goes(life: Life) -> None:
     """By a value of its own or none; the status is its operator's from then on, and is not fought over."""
@@ -157,6 +158,7 @@ async def test_the_operator_here_has_it_and_its_mirror_goes(life: Life) -> None:
     assert text.startswith(f"spec.runPolicy.managedBy is {OWN[life.kind.name]} now, so that another controller runs it")
 
 
+@pytest.mark.slow
 @flow
 async def test_one_that_is_handed_back_is_not_run_a_second_time(life: Life) -> None:
     """What the operator here has begun may run on: it is left alone, nothing is failed, and no mirror is made."""
@@ -187,6 +189,7 @@ async def test_who_hands_one_back_does_not_stop_its_kind(life: Life) -> None:
     assert "KindRunsHere" not in await life.world.events()
 
 
+@pytest.mark.slow
 @flow
 async def test_an_operator_that_takes_what_names_us_stops_its_kind(life: Life) -> None:
     """One whose spec has never changed has always named us; so it is not honoured here (D20)."""

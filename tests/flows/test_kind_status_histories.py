@@ -111,6 +111,7 @@ def definition_of(kind: DeclaredKind) -> Json:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATUSES_OF)
 def test_no_status_is_refused_or_written_twice(name: str) -> None:
     """CR5: in random sequences, with ends, losses, suspensions and reasons to wait between them."""

@@ -101,6 +101,7 @@ async def test_a_queue_here_is_a_gate(world: FlowWorld, hand: QueueHand) -> None
     assert all(has_ended(source) for source in await world.sources())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step_seconds", [0.0, 0.004, 0.05, 2.0])
 def test_preemptions_here_suspend_the_mirror(step_seconds: float) -> None:
     """Its three writes are not fought, however quick; a Job gives its quota back, and is resumed when admitted again.
@@ -135,6 +136,7 @@ def test_preemptions_here_suspend_the_mirror(step_seconds: float) -> None:
     flow()
 
 
+@pytest.mark.slow
 @with_a_queue("management", tolerates="field is immutable")
 async def test_a_preemption_of_a_job_whose_worker_is_away(world: FlowWorld, hand: QueueHand) -> None:
     """It is suspended there once the worker is back; meanwhile what runs keeps its quota, which is the truth."""

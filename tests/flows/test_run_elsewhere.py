@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from declared_world import PATH, DeclaredWorld, in_world, runs, stored, texts, told
 from doubles.drills import drill
 from flow_world import FlowWorld
 
 from mirror.model import names
+
+pytestmark = pytest.mark.slow
 
 WORKERS = ("east", "west")
 

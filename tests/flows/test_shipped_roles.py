@@ -232,6 +232,7 @@ NAMESPACED = {"management": ["management.yaml", "management-namespaced.yaml"], "
 """Of the first file without what is for the whole cluster."""
 
 
+@pytest.mark.slow
 def test_the_manager_needs_its_roles_and_no_more() -> None:
     """On servers of today, and on older ones, where it lists before it watches."""
     features = {"create_namespaces": True, "on_loss_of_namespaces": True}

@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from doubles.drills import DRILLS, drill
 from doubles.managers import placed
 from doubles.refusals import Refused
@@ -119,6 +120,7 @@ async def test_annotations_that_meet_a_conflict_are_written_again(world: FlowWor
     await world.until(lambda: has_succeeded(world))
 
 
+@pytest.mark.slow
 @with_drills
 async def test_what_one_kind_lists_anew_leaves_the_other(world: FlowWorld) -> None:
     """A watch that ends, and a manager that is killed: nothing of the other kind is taken for gone."""
@@ -142,6 +144,7 @@ async def test_what_one_kind_lists_anew_leaves_the_other(world: FlowWorld) -> No
     assert await stored(world, conditions(await stored(world))[names.PLACED]) is not None
 
 
+@pytest.mark.slow
 @with_drills
 async def test_the_end_of_one_kind_says_nothing_of_the_other(world: FlowWorld) -> None:
     """A Drill is paused, and resumed; the Job of its name runs on."""

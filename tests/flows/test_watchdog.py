@@ -205,6 +205,7 @@ SPECS = dict(specs())
 STATUSES = dict(statuses())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", chosen(SPECS))
 def test_no_source_holds_the_loop(name: str) -> None:
     """What the manager does when a source comes, is looked at, is sent, and is compared with its mirror."""
@@ -327,6 +328,7 @@ def test_no_kubeconfig_holds_the_loop(name: str) -> None:
     assert hold_of(lambda: with_token(raw, "other")) < 2 * MOST_SECONDS  # reads it four times, once in a token's life
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_no_request_of_a_user_or_a_reader_of_the_page_holds_the_loop(seed: int) -> None:
     """Addresses are bounded to 16 KiB by the server; longer ones do not come so far."""

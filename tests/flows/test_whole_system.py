@@ -69,6 +69,7 @@ async def test_a_job_runs_on_a_worker_and_its_end_is_told(world: FlowWorld, laws
     assert asyncio.get_running_loop().time() < 15
 
 
+@pytest.mark.slow
 @in_a_world(ends_settled=False)
 async def test_an_hour_goes_by(world: FlowWorld, laws: Invariants) -> None:
     """Three clusters and a manager; Jobs of half an hour; a worker that is away for a while. Takes under a second."""
@@ -82,6 +83,7 @@ async def test_an_hour_goes_by(world: FlowWorld, laws: Invariants) -> None:
     assert all(has_ended(source) for source in await world.sources())
 
 
+@pytest.mark.slow
 @in_a_world()
 async def test_a_job_waits_for_its_lost_worker_by_default(world: FlowWorld, laws: Invariants) -> None:
     """D13, D14: it stays, however long it takes, and says so; its end is told when the worker is back."""
@@ -186,6 +188,7 @@ async def test_a_slow_management_cluster_makes_statuses_late_and_nothing_wrong(
     world.management.faults.latency_seconds = 0.0
 
 
+@pytest.mark.slow
 @in_a_world()
 async def test_what_ends_while_the_management_cluster_is_away_is_told_later(world: FlowWorld, laws: Invariants) -> None:
     """D8: the mirror is kept until its end is stored."""
@@ -198,6 +201,7 @@ async def test_what_ends_while_the_management_cluster_is_away_is_told_later(worl
     assert conditions(await world.source())["Complete"] == "CompletionsReached"
 
 
+@pytest.mark.slow
 @in_a_world()
 async def test_a_manager_that_is_killed_is_followed_by_another(world: FlowWorld, laws: Invariants) -> None:
     """Whatever was under way is finished by the next one, once."""
@@ -211,6 +215,7 @@ async def test_a_manager_that_is_killed_is_followed_by_another(world: FlowWorld,
     assert all(has_ended(source) for source in await world.sources())
 
 
+@pytest.mark.slow
 @in_a_world("east")
 async def test_finished_indexes_survive_a_suspension(world: FlowWorld, laws: Invariants) -> None:
     """D3, KEP-2232: the mirror is suspended, too, and goes on where it was."""

@@ -331,6 +331,7 @@ async def test_a_server_that_refuses_every_removal_is_asked_again_later_and_the_
         assert (world.status().get("active", 0), world.pods()) == (0, [])
 
 
+@pytest.mark.slow
 async def test_pods_that_are_written_all_the_time_are_deleted_though_requests_wait_for_the_limit() -> None:
     """A1: a suspension takes two requests a pod, whatever kubelets, or whoever wants to evade it, write meanwhile."""
     async with job_world(qps=5) as world:

@@ -323,6 +323,7 @@ async def test_random_faults_change_nothing_in_the_end() -> None:
         assert world.pods(tracked=True) == []
 
 
+@pytest.mark.slow
 async def test_behind_a_rate_limit_the_second_status_waits_for_the_next_first_one() -> None:
     """Not while nothing waits; and the count is right in the end."""
     async with job_world() as world:

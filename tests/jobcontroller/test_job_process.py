@@ -159,6 +159,7 @@ async def test_it_is_not_ready_before_it_knows_the_jobs() -> None:
 GANG = FeatureGates(generic_workload=True, workload_with_job=True)
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     ("answer", "told"),

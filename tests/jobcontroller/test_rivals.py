@@ -123,6 +123,7 @@ async def expect_fight(rivals: Rivals) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     "entries",

@@ -194,6 +194,7 @@ def test_a_refusal_of_a_million_causes_is_not_decoded() -> None:
     assert peak < 20 * MIB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -290,6 +290,7 @@ async def an_address_that_is_not_allowed(_: World) -> AsyncIterator[Endpoint]:
     yield Endpoint("http://127.0.0.1:1", None, refuse_address=lambda address: "it is this machine")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 async def test_a_failure_is_told_in_words(name: str, clients: Clients, authority: Authority, tmp_path: Path) -> None:
     """No class, no number, no line of OpenSSL's source: what an engineer would say of it."""

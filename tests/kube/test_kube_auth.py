@@ -320,6 +320,7 @@ async def test_a_file_that_vanished_is_told_by_its_field(tmp_path: Path) -> None
         await worker_credentials(kubeconfig, {})
 
 
+@pytest.mark.slow
 def test_the_library_is_imported_late() -> None:
     """It costs half a second and 60 MiB, which ``mirror version`` need not pay."""
     code = "import sys, mirror.kube.connect; sys.exit('kubernetes_asyncio' in sys.modules)"

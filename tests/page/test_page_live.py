@@ -93,6 +93,7 @@ async def test_a_reader_gets_everything_and_then_what_changes() -> None:
         assert reader.messages[1]["lists"]["rows"][0] == "j:web/new"
 
 
+@pytest.mark.slow
 async def test_a_storm_of_changes_is_merged() -> None:
     """Two thousand changes in ten seconds are twenty messages, and the last one is how it is."""
     async with house_of(many(2_000)) as house:
@@ -142,6 +143,7 @@ async def test_a_quiet_stream_shows_that_it_lives() -> None:
         assert (len(reader.messages), reader.heartbeats) == (1, 4)
 
 
+@pytest.mark.slow
 async def test_no_stream_lasts_for_ever() -> None:
     """Whose login has ended at the proxy does not get in again."""
     async with house_of(picture()) as house:

@@ -197,6 +197,7 @@ class Replicas:
 QUIET_SECONDS = 150.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_comes_and_goes_each_slot_has_one_who_works_on_it(seed: int) -> None:
     """S3–S5: never two; all of them held, evenly, once it is quiet; and nothing moves any more."""
@@ -223,6 +224,7 @@ def test_whatever_comes_and_goes_each_slot_has_one_who_works_on_it(seed: int) ->
     assert replicas.moves == moves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "slots"), [(1, 16), (2, 16), (3, 16), (4, 16), (3, 7)])
 def test_one_more_moves_no_more_than_its_share(before: int, slots: int) -> None:
     """S4."""
@@ -237,6 +239,7 @@ def test_one_more_moves_no_more_than_its_share(before: int, slots: int) -> None:
     assert replicas.moves - moves <= -(-slots // (before + 1)) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [True, False])
 def test_what_one_leaves_is_all_that_moves(killed: bool) -> None:
     replicas = Replicas(16, seed=1)

@@ -76,6 +76,7 @@ async def test_one_alone_works_on_everything() -> None:
         assert only.obstacle == ""
 
 
+@pytest.mark.slow
 async def test_a_second_one_gets_half() -> None:
     """S4: and the first goes on with the other half, without a break."""
     wire, work = wire_to("c"), Work()
@@ -93,6 +94,7 @@ async def test_a_second_one_gets_half() -> None:
         assert set(work.terms.values()) == {1}, "a term is never used twice"
 
 
+@pytest.mark.slow
 async def test_what_a_killed_one_had_is_taken_when_its_leases_end() -> None:
     """S5: not before, and by all of the others."""
     wire, work = wire_to("c"), Work()
@@ -114,6 +116,7 @@ async def test_what_a_killed_one_had_is_taken_when_its_leases_end() -> None:
         assert len(tasks) == 3
 
 
+@pytest.mark.slow
 async def test_replicas_with_another_number_of_slots_wait_for_each_other() -> None:
     """S3: what one slot of theirs has may be in any of ours. With the last one that assigns, all change over."""
     wire, work = wire_to("c"), Work()
@@ -142,6 +145,7 @@ async def test_where_one_without_slots_leads_nothing_is_taken() -> None:
         assert not task.done()
 
 
+@pytest.mark.slow
 async def test_an_api_server_that_is_away_costs_the_work_and_not_the_replica() -> None:
     wire, work = wire_to("c"), Work()
     async with running(replica(wire, work, "one")) as (task,):

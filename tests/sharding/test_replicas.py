@@ -128,6 +128,7 @@ async def finish(world: World, name: str) -> None:
     controller.complete(name)
 
 
+@pytest.mark.slow
 async def test_three_replicas_share_the_workers_and_run_each_job_once() -> None:
     world = world_of()
     replicas = [Replica(world, name) for name in ("one", "two", "three")]
@@ -155,6 +156,7 @@ def _says_it_holds(replica: Replica, index: int) -> float:
     return metrics.registry.get_sample_value("jobmirror_slot_holders", {"slot": str(index)}) or 0.0
 
 
+@pytest.mark.slow
 async def test_a_replica_that_is_killed_costs_the_time_of_its_leases_and_nothing_else() -> None:
     world = world_of()
     replicas = [Replica(world, name) for name in ("one", "two", "three")]
@@ -185,6 +187,7 @@ def _uid(world: World, name: str) -> str:
     return str((found or {}).get("metadata", {}).get("uid"))
 
 
+@pytest.mark.slow
 async def test_a_rolling_restart_under_way_runs_each_job_once() -> None:
     """Each is stopped and started anew while Jobs come all the time."""
     world = world_of()

@@ -39,6 +39,7 @@ def test_the_hash_is_fnv_1a() -> None:
     assert fnv1a("foobar") == 0x85944171F73967E8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slots", [2, 4, 16, 100])
 @pytest.mark.parametrize("name", ["worker-{}", "{}", "eu-{}-gpu", "cluster-{0}{0}"])
 def test_workers_are_spread_over_slots(name: str, slots: int) -> None:

@@ -231,6 +231,7 @@ def test_libraries_are_heard_from_warnings_on_and_cleaned(stream: io.StringIO) -
     assert written(stream) == "WARNING aiohttp.client: closing x\\ny"
 
 
+@pytest.mark.slow
 def test_who_logs_need_not_load_what_draws_on_consoles() -> None:
     """Structlog alone would import rich, which costs the manager memory and every command time; it stays importable."""
     probe = "import sys, mirror.telemetry.logs; print('rich' in sys.modules); import rich.console"

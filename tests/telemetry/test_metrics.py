@@ -17,6 +17,7 @@ def series(metrics: Metrics) -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -98,6 +98,7 @@ async def defined() -> Asking:
     return asking
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("what", MANY)
 async def test_more_of_a_thing_takes_no_more_than_its_share(defined: Asking, what: str) -> None:

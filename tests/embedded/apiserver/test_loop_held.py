@@ -162,6 +162,7 @@ _WORK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("rule", _WORK.values(), ids=list(_WORK))
 async def test_a_rule_of_a_definition_does_not_hold_the_loop(watchdog: Watchdog, rule: str) -> None:

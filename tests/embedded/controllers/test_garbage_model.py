@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+import pytest
 from doubles.examples import examples
 from embedded_world import CONFIGMAPS, Json, World, in_virtual_time, world
 from hypothesis import given
@@ -129,6 +130,7 @@ async def carry_out(here: World, model: Model, uids: dict[int, str], step: tuple
             model.settle()
 
 
+@pytest.mark.slow
 @examples(60)
 @given(STEPS)
 @in_virtual_time

@@ -28,6 +28,7 @@ async def lose_kubelet(here: World) -> None:
     await asyncio.sleep(0)
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_a_node_that_is_heard_of_stays_ready() -> None:
     """For hours."""

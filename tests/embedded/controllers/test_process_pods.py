@@ -202,6 +202,7 @@ async def test_a_deleted_pod_may_tidy_up(tmp_path: Path) -> None:
         await none_is_left()
 
 
+@pytest.mark.slow
 async def test_a_pod_that_does_not_listen_is_killed_after_its_grace(tmp_path: Path) -> None:
     """Exit code 137; what it has started, even in sessions of their own, goes with it."""
     async with machine(tmp_path) as here:
@@ -231,6 +232,7 @@ async def test_a_process_is_held_to_its_limits(tmp_path: Path) -> None:
         assert "File too large" in await log_of(here, found)
 
 
+@pytest.mark.slow
 async def test_a_deadline_ends_it(tmp_path: Path) -> None:
     """``activeDeadlineSeconds`` counts in whole seconds from the start."""
     async with machine(tmp_path) as here:

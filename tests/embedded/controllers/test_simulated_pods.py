@@ -108,6 +108,7 @@ async def test_a_moment_that_is_a_rounding_error_away_is_waited_for() -> None:
     assert nearly.steady + again > 87.0375
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_it_runs_for_as_long_as_it_says_and_becomes_ready_when_it_says() -> None:
     """``run-for`` and ``ready-after``."""

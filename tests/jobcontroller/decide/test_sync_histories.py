@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TypeAlias
 
+import pytest
 from doubles.examples import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
@@ -112,6 +113,7 @@ def run_to_the_end(toy: Toy) -> None:
     raise AssertionError(f"does not end: {toy.spec} {toy.status} {toy.pods}")
 
 
+@pytest.mark.slow
 @HISTORY
 @given(specs(), GATES, st.lists(STEPS, max_size=40), REQUESTS, REQUESTS)
 def test_every_status_is_accepted_and_every_pod_counts_once(

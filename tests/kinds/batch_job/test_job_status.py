@@ -377,6 +377,7 @@ def test_what_is_stored_may_allow_no_write_at_all(stored: Json, field: str) -> N
     assert f"allows no such write: status.{field}" in found.because
 
 
+@pytest.mark.slow
 def test_index_texts_that_together_are_too_long_keep_what_is_stored() -> None:
     """A worker that names ever new indexes cannot make the source too large to be written."""
     spec = INDEXED | {"completions": 10**6}

@@ -147,6 +147,7 @@ def test_what_is_nested_too_deeply_is_refused_or_evaluated(text: str) -> None:
         return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

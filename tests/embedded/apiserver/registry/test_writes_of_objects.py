@@ -362,6 +362,7 @@ async def test_a_body_may_not_be_too_large() -> None:
     assert (status, reason) == (413, "RequestEntityTooLarge")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["application/json", "application/yaml"])
 async def test_a_body_may_not_have_too_many_values(kind: str) -> None:
     """A list of a million things takes seconds for which everybody waits; commas in a text are none."""

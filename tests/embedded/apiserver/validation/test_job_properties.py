@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from random import Random
 
+import pytest
 from doubles.examples import examples
 from hypothesis import given
 from hypothesis import strategies as some
@@ -69,6 +70,7 @@ randoms = some.integers(min_value=0, max_value=2**32).map(Random)
 jobs = randoms.map(some_job)
 
 
+@pytest.mark.slow
 @examples(300, deadline=None)
 @given(jobs, jobs)
 def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:

@@ -69,6 +69,7 @@ def requests(draw: st.DrawFn) -> Request:
     return Request(method, path, "", {"content-type": content}, data, ADMIN)
 
 
+@pytest.mark.slow
 @examples(60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(requests(), min_size=1, max_size=6))
 def test_nothing_breaks_a_kind(asked: list[Request], caplog: pytest.LogCaptureFixture) -> None:
