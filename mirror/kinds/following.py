@@ -188,13 +188,12 @@ def _is_intact(want_body: Json, mirror: Object, followed: Followed) -> bool:
     """The note matches: is everything that was carried still on the mirror?"""
     have_body = _body_of(mirror)
     parts = followed.parts(want_body, have_body)
-    want = followed.values(want_body, parts)
-    carried = tuple(part for part in parts if want[part.name] is not None)
-    have = followed.values(have_body, carried)
+    want, have = followed.values(want_body, parts), followed.values(have_body, parts)
     suspend = followed.suspend.name if followed.suspend is not None else None
     return all(
-        contains(have[name], want[name]) or (name == suspend and want[name] != followed.held)
-        for name in [part.name for part in carried]
+        contains(have[name], value) or (name == suspend and value != followed.held)
+        for name, value in want.items()
+        if value is not None
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mirror.batch import views
 from mirror.kinds import queueing
 from mirror.kinds.base import Json, MirrorTransform
 from mirror.kinds.batch_job import rule_names
@@ -43,6 +44,11 @@ _PARTS = (
     Part("schedulingGates", (*_POD, "schedulingGates"), needs_mutable_template=True),
     Part("nodeAffinity", (*_POD, "affinity", "nodeAffinity"), needs_mutable_template=True),
 )
+_PLACES = {
+    place: tuple((part.name, str(part.path[-1])) for part in _PARTS if part.path[:-1] == place)
+    for place in {part.path[:-1]: None for part in _PARTS}
+}
+"""What is at one place: the names of the parts there, and their keys."""
 
 
 def mirror_body(source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
@@ -106,9 +112,16 @@ def parts_of(body: Json) -> tuple[Part, ...]:
 
 
 def part_values(body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
-    values = {part.name: read(body, part.path) for part in parts}
-    for name, metadata in (("labels", "metadata"), ("annotations", "metadata")):
-        found = read(body, (metadata, name)) or {}
+    """What a body has at all parts that ``parts_of`` it are; those in one place are read together."""
+    values: dict[str, Json] = {}
+    for place, keys in _PLACES.items():
+        there = views.mapping(read(body, place))
+        for name, key in keys:
+            values[name] = there.get(key)
+    for part in parts[len(_PARTS) :]:
+        values[part.name] = read(body, part.path)
+    for name in ("labels", "annotations"):
+        found = values[name] or {}
         values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
     if labels := values.get("templateLabels"):
         # Ours are there only on mirrors that were created while pods are watched.
