@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -33,17 +33,22 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel", omit
     block_owner_deletion: bool | None = None
 
 
+_LONGEST_NAME = 256
+_Name = Annotated[str, msgspec.Meta(max_length=_LONGEST_NAME)]
+"""The API allows 253 characters of a name, and 63 of a namespace; what is longer is refused while it is decoded."""
+
+
 class Meta(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     """ObjectMeta without its managed fields, which the server keeps when a write does not name them.
 
     Everything else is here, since what a PUT leaves out is lost, a status PUT included (DF12).
     """
 
-    name: str = ""
+    name: _Name = ""
     generate_name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
+    namespace: _Name = ""
+    uid: _Name = ""
+    resource_version: _Name = ""
     generation: int = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
@@ -167,8 +172,6 @@ def size_of(found: Object) -> int:
 
 _OBJECT_BYTES = 1024
 _ENTRY_BYTES = 128
-_LONGEST_NAMES = 1024
-"""Of name, namespace, uid and resourceVersion together; the API allows 253 characters of a name."""
 _LONGEST_KEPT_ONCE = 256
 _MOST_FINALIZERS = 4
 
@@ -180,7 +183,7 @@ def decode_object(raw: bytes | msgspec.Raw) -> Object:
 
     Raises:
         TooLarge: it has more bytes or values than one object may have.
-        BadAnswer: it is not JSON, or has no usable metadata.
+        BadAnswer: it is not JSON, or has no usable metadata, such as names that are longer than any server gives.
     """
     if is_too_large(raw):
         raise TooLarge(f"an object of more than {MOST_OBJECT_BYTES} bytes or {MOST_VALUES} values")
@@ -236,9 +239,6 @@ def own(found: Object) -> Object:
     """Replace the parts that point into a larger message by copies, in place: only for what was just decoded.
 
     Texts that many objects have are kept once: namespaces, times, values of labels.
-
-    Raises:
-        BadAnswer: its names are longer than any server gives.
     """
     if found.spec is not _EMPTY:
         found.spec = found.spec.copy()
@@ -247,9 +247,6 @@ def own(found: Object) -> Object:
     if found.data is not _EMPTY:
         found.data = found.data.copy()
     metadata = found.metadata
-    names = metadata.name, metadata.namespace, metadata.uid, metadata.resource_version
-    if sum(map(len, names)) > _LONGEST_NAMES:
-        raise BadAnswer("an object whose name, namespace, uid or resourceVersion no server gives")
     metadata.namespace = _kept_once(metadata.namespace)
     if metadata.creation_timestamp is not None:
         metadata.creation_timestamp = _cut(metadata.creation_timestamp)

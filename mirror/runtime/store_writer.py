@@ -168,13 +168,13 @@ class StoreWriter:
         if isinstance(found, Partial):
             self._apply_partial(found)
             return
+        if old is not None and 0 < found.version <= old.version:
+            return  # the echo of a write of ours, or older than one
         if not self._accept(found):
             if old is not None:
                 self._store.remove(name)
                 self._on_change(old, None, Change.MISSING)
             return
-        if old is not None and 0 < found.version <= old.version:
-            return  # the echo of a write of ours, or older than one
         kept = self._keep(found)
         self._store.put(kept)
         self._on_change(old, kept, Change.SEEN)

@@ -71,6 +71,14 @@ def test_junk_is_a_bad_answer_and_nothing_else(raw: bytes) -> None:
     assert msgspec.json.decode(raw)["metadata"] is not None
 
 
+@pytest.mark.parametrize("field", ["name", "namespace", "uid", "resourceVersion"])
+def test_a_name_that_no_server_gives_is_a_bad_answer(field: str) -> None:
+    """Names are kept by the thousand, so a server must not choose how long they are; the API allows 253 characters."""
+    assert decode_object(f'{{"metadata":{{"{field}":"{"n" * 253}"}}}}'.encode()).metadata != Meta()
+    with pytest.raises(BadAnswer):
+        decode_object(f'{{"metadata":{{"{field}":"{"n" * 257}"}}}}'.encode())
+
+
 def test_paths_are_those_of_the_api() -> None:
     """Core group and others, one namespace or all, subresources."""
     assert PODS.path("team", "a") == "/api/v1/namespaces/team/pods/a"

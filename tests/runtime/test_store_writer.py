@@ -69,6 +69,16 @@ def test_a_list_that_is_older_than_our_write_tells_nothing() -> None:
     assert (written.version, written.told, written.store.turned_back) == (40, [], 0)
 
 
+def test_the_echo_of_a_write_is_not_judged() -> None:
+    """Whether to store it was judged of what is stored, which is as new or newer."""
+    store, judged = Store(), list[str]()
+    accept = lambda found: not judged.append(found.metadata.resource_version)  # noqa: E731
+    writer = StoreWriter(Scope(JOBS), store, Filter(accept=accept), on_change=lambda *_: None)
+    for version in (20, 20, 15, 21):
+        writer.take_event(WatchEvent("MODIFIED", as_job(version)))
+    assert judged == ["20", "21"]
+
+
 @pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])
 def test_what_a_list_shows_later_counts(kind: str) -> None:
     """A watch that begins with all objects goes on with what has changed before it was whole."""
