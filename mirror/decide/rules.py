@@ -53,10 +53,13 @@ FIND_AGAIN_SECONDS = 1.0
 NAMESAKE_LOOK_SECONDS = 5.0
 NAMESAKE_SHOWN_AFTER_SECONDS = 10.0
 
+Rule = Callable[[Snapshot], Plan | None]
+
 
 def decide(seen: Snapshot) -> Plan:
     """What to do about one source now."""
-    for rule in RULES:
+    has_place = seen.source.placed is not None and not seen.refused_now
+    for rule in _RULES_OF_PLACED if has_place else RULES:
         plan = rule(seen)
         if plan is not None:
             return wait_to_record_again(seen, plan)
@@ -310,7 +313,7 @@ def _age_seconds(seen: Snapshot) -> float:
     return (seen.now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
 
 
-RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
+RULES: tuple[Rule, ...] = (
     ignore_deleting,
     leave_other_managers,
     trust_record,
@@ -334,3 +337,6 @@ RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     mark_lease,
     follow,
 )
+RULES_OF_UNPLACED = frozenset((restore_erased_record, hold_suspended, wait_to_record, assign_worker))
+"""Those that have nothing to say about a source that is recorded on a worker which has not refused it."""
+_RULES_OF_PLACED = tuple(rule for rule in RULES if rule not in RULES_OF_UNPLACED)

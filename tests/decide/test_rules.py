@@ -11,6 +11,7 @@ from worlds import (
     ENDED,
     FINISHED,
     MONOTONIC,
+    NEAR,
     ON_EAST,
     RUNNING,
     STARTED,
@@ -27,7 +28,8 @@ from worlds import (
 )
 
 from mirror.decide.identity import Identity
-from mirror.decide.snapshot import AssignmentState, Look, Policy, Refusal, Snapshot
+from mirror.decide.rules import RULES_OF_UNPLACED, Rule
+from mirror.decide.snapshot import AssignmentState, Look, Policy, Refusal, Snapshot, Source
 from mirror.kinds.batch_job.changes import Changes
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
@@ -387,6 +389,25 @@ REFUSED = remembering(
 def test_each_branch_of_the_rules(found: Snapshot, rule: str, actions: list[str]) -> None:
     """The first rule that has something to say decides."""
     assert (rule_of(found), actions_of(found)) == (rule, actions)
+
+
+@pytest.mark.parametrize("rule", RULES_OF_UNPLACED, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("of", [source(), STARTED, FINISHED, SUSPENDED], ids=["recorded", "runs", "ended", "suspended"])
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        AssignmentState(assigned="west"),
+        AssignmentState(available="west"),
+        AssignmentState(obstruction=FULL),
+        AssignmentState(found_on="west"),
+    ],
+    ids=["assigned", "available", "full", "found"],
+)
+def test_rules_of_sources_without_a_worker(rule: Rule, of: Source, assignment: AssignmentState) -> None:
+    """``decide`` does not ask them where a worker is recorded (D5): they would have nothing to say."""
+    for worker in (NEAR, lost(901)):
+        memory = remembering(record_refused="not now", record_refused_until=MONOTONIC + 1)
+        assert rule(seen(of, worker=worker, assignment=assignment, memory=memory)) is None
 
 
 HELD = {"annotations": {names.HELD: "true"}, "spec": {"suspend": True}}
