@@ -15,7 +15,7 @@ from mirror.controllers.requesting import placement_request_of
 from mirror.controllers.state import MirroringState
 from mirror.decide.draining import is_to_leave
 from mirror.decide.expired_leases import has_ended_by_lease
-from mirror.decide.fencing import fence_state
+from mirror.decide.fencing import concerns, fence_state
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.moving import is_completed_copy, is_to_be_moved
@@ -94,10 +94,14 @@ class Observer:
         sight = _sight(source.placed, worker, now) if source.placed else None
         is_reachable = sight is not None and sight.is_reachable
         on_loss = self._on_loss_of(key.namespace)
-        sight, fence = self._fence_of(source, sight, memory, own, on_loss)
+        is_fenced = is_to_be_fenced(source, self._policy, on_loss)
+        concerns_lease, fence = concerns(source, own, memory, is_wanted=is_fenced), None
+        if concerns_lease and sight is not None:
+            sight, fence = self._fence_of(source, sight, memory, own, is_wanted=is_fenced)
         is_moving = is_to_be_moved(source, sight, self._policy, on_loss, fence)
         held = self._moves.held() if is_moving and sight is not None and not sight.is_gone else ""
-        is_moving = is_moving or has_ended_by_lease(source, own if is_reachable else None, memory)
+        if concerns_lease and not is_moving:
+            is_moving = has_ended_by_lease(source, own if is_reachable else None, memory)
         is_leaving = is_to_leave(source, sight, own, self._policy, on_loss)
         assignment = self._assignment_of(key, source, memory, is_moving=is_leaving or (is_moving and not held))
         return Snapshot(
@@ -123,6 +127,7 @@ class Observer:
             moves_held=held,
             returned=self._returned_copy(source),
             namespace_on_loss=on_loss,
+            concerns_lease=concerns_lease,
             fence=fence,
         )
 
@@ -131,11 +136,10 @@ class Observer:
         return self._state.terms.of(assignment.assigned or assignment.available or "")
 
     def _fence_of(
-        self, source: Source, sight: WorkerSight | None, memory: Memory, mirror: Object | None, on_loss: OnNamespace
-    ) -> tuple[WorkerSight | None, FenceState | None]:
+        self, source: Source, sight: WorkerSight, memory: Memory, mirror: Object | None, *, is_wanted: bool
+    ) -> tuple[WorkerSight, FenceState | None]:
         """What concerns leases: nothing where there are none, and none is wanted."""
-        is_wanted = is_to_be_fenced(source, self._policy, on_loss)
-        if sight is None or not (is_wanted or (mirror is not None and names.FENCE in mirror.annotations)):
+        if not (is_wanted or (mirror is not None and names.FENCE in mirror.annotations)):
             return sight, None
         now, clock = self._state.environment.clock.now(), self._state.environment.clock.monotonic()
         sight = self._leases.sight(sight, now)

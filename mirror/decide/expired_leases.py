@@ -18,7 +18,7 @@ ENDING_LOOK_SECONDS = 30.0
 def replace_expired(seen: Snapshot) -> Plan | None:
     """Its lease has expired: once nothing of it runs any more it is placed anew, at once (D14)."""
     source, worker = seen.source, seen.worker
-    if source.placed is None or source.stored.has_verdict:
+    if not seen.concerns_lease or source.placed is None or source.stored.has_verdict:
         return None
     mirror = seen.mirror if worker is not None and worker.is_reachable and not seen.mirror_is_stale else None
     found = expired_mirror(source, mirror, seen.memory)

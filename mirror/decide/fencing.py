@@ -36,6 +36,13 @@ NO_CLOCK_SECONDS = 10.0
 # -- while its worker is reachable -------------------------------------------------------------------------------------
 
 
+def concerns(source: Source, mirror: Object | None, memory: Memory, *, is_wanted: bool) -> bool:
+    """Whether a source's mirror has a lease, had one at its end, or is to have one: else no rule of them is asked."""
+    if is_wanted or (memory.ended is not None and names.FENCE in memory.ended.annotations):
+        return True
+    return mirror is not None and (names.FENCE in mirror.annotations or bool(mark_of(source.stored.status)))
+
+
 def marked(seen: Snapshot, status: Status) -> Status:
     """A status that records a worker anew says that the mirror to be made there gets a lease."""
     if not is_to_be_fenced(seen.source, seen.policy, seen.namespace_on_loss):
@@ -45,6 +52,8 @@ def marked(seen: Snapshot, status: Status) -> Status:
 
 def mark_lease(seen: Snapshot) -> Plan | None:
     """What the source says of its mirror's lease follows that, or goes before it is taken away (D14)."""
+    if not seen.concerns_lease:
+        return None
     source, worker, mirror, fence = seen.source, seen.worker, seen.mirror, seen.source.kind.fence
     if fence is None or worker is None or not worker.is_reachable:
         return None
@@ -86,6 +95,8 @@ def _is_restarted_by_others(seen: Snapshot, fence: Fence, lease: Lease) -> bool:
 
 def keep_lease(seen: Snapshot) -> tuple[tuple[Action, ...], tuple[Action, ...], float | None]:
     """What to do about the lease of a mirror before its status is stored and after it, and when to look again."""
+    if not seen.concerns_lease:
+        return (), (), None
     source, mirror, worker, fence = seen.source, seen.mirror, seen.worker, seen.source.kind.fence
     if fence is None or mirror is None or worker is None or seen.identity not in _MINE:
         return (), (), None

@@ -328,6 +328,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Why no Job is moved from a lost worker now, if none is."""
     namespace_on_loss: OnNamespace = None
     """What its namespace says of lost workers."""
+    concerns_lease: bool = True
+    """Whether there may be anything to decide about a lease of its mirror."""
     fence: FenceState | None = None
     """Of a source that is to be fenced and whose worker is unreachable."""
     returned: ReturnedCopy | None = None
