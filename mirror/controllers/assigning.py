@@ -245,9 +245,9 @@ class Assigner:
         return max(0, MOST_UNRECORDED - (len(self._assigned) - self._stuck))
 
     def _leave(self, key: SourceKey) -> None:
-        self._waiting.leave(key)
-        self._waiting_since.pop(key, None)
-        self._reported.pop(key, None)
+        if self._waiting_since.pop(key, None) is not None:
+            self._waiting.leave(key)
+            self._reported.pop(key, None)
 
     def _count_assigned(self, key: SourceKey, assignment: Assignment, more: int) -> None:
         worker = assignment.worker

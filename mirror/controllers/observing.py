@@ -37,6 +37,7 @@ from mirror.model.keys import SourceKey
 from mirror.model.losses import OnNamespace
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.terms import NO_TERMS
+from mirror.workers.pods import PodWatches
 from mirror.workers.worker import Worker
 
 NOT_REGISTERED = "no Secret registers it"
@@ -103,7 +104,12 @@ class Observer:
         if concerns_lease and not is_moving:
             is_moving = has_ended_by_lease(source, own if is_reachable else None, memory)
         is_leaving = is_to_leave(source, sight, own, self._policy, on_loss)
-        assignment = self._assignment_of(key, source, memory, is_moving=is_leaving or (is_moving and not held))
+        refused_now = _refused_now(source, memory)
+        goes = bool(refused_now) or is_leaving or (is_moving and not held)
+        assignment = AssignmentState()
+        if (source.placed is None or goes) and not (source.is_finished or source.is_deleting):
+            assignment = self._assignment_of(key, source, memory, goes=goes)
+        watched = worker.pods if worker is not None else None
         return Snapshot(
             key=key,
             source=source,
@@ -118,10 +124,10 @@ class Observer:
             identity=identity,
             is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == self._origin,
             changes=state.comparison.changes(source, own),
-            held_because=self._held_because(source, own),
-            pods=_pods_of(source, worker, own),
-            failure=_failure_of(source, worker, mirror, memory) if not is_stale else None,
-            refused_now=_refused_now(source, memory),
+            held_because=self._held_because(source, own) if state.workload_reasons is not None else "",
+            pods=_pods_of(source, watched, own) if watched is not None else None,
+            failure=_failure_of(source, worker, mirror, memory) if watched is not None and not is_stale else None,
+            refused_now=refused_now,
             trust=self._trust_of(source, memory) if source.kind.records_by_annotation else None,
             assignment=assignment,
             moves_held=held,
@@ -148,14 +154,10 @@ class Observer:
         left = None if memory.lease_ends_at is None else memory.lease_ends_at - clock
         return sight, fence_state(source, sight, self._policy, mirror, now=now, sent_ends_in=left)
 
-    def _assignment_of(self, key: SourceKey, source: Source, memory: Memory, *, is_moving: bool) -> AssignmentState:
-        """Only for a source that has no worker, was refused where it is recorded, or is to leave a lost one."""
-        refused_now = _refused_now(source, memory)
-        has_place = source.placed is not None and not refused_now and not is_moving
-        if has_place or source.is_finished or source.is_deleting:
-            return AssignmentState()
-        state = self._state
-        found_on = self._where_found(source) if not refused_now and not is_moving else None
+    def _assignment_of(self, key: SourceKey, source: Source, memory: Memory, *, goes: bool) -> AssignmentState:
+        """Of a source that has no worker, or ``goes``: was refused where it is recorded, or is to leave that."""
+        state, refused_now = self._state, _refused_now(source, memory)
+        found_on = None if goes else self._where_found(source)
         if not self._state.share.assigns:
             return AssignmentState(obstruction=_refusal_of(memory, refused_now), found_on=found_on)
         try:
@@ -246,16 +248,16 @@ def _refusal_of(memory: Memory, worker: str) -> Obstruction | None:
     return Obstruction(Reason.REFUSED_BY_WORKERS, f"worker {worker}: {text}") if text is not None else None
 
 
-def _pods_of(source: Source, worker: Worker | None, mirror: Object | None) -> Obstruction | None:
-    """What keeps the pods of a mirror that goes on from running, where they are watched."""
-    if worker is None or worker.pods is None or mirror is None:
+def _pods_of(source: Source, pods: PodWatches, mirror: Object | None) -> Obstruction | None:
+    """What keeps the pods of a mirror that goes on from running."""
+    if mirror is None:
         return None
     kind = source.kind
     if kind.is_suspended(mirror) or kind.summary(mirror).is_finished:
         return None
     progress = kind.progress(mirror)
     is_stalled = not progress.succeeded and (progress.failed > 1 or kind.has_unready_pods(mirror))
-    return worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=is_stalled)
+    return pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=is_stalled)
 
 
 def _failure_of(source: Source, worker: Worker | None, mirror: Object | None, memory: Memory) -> Obstruction | None:
@@ -275,13 +277,13 @@ def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:
     """A worker as a decision sees it; one that nobody knows is a lost one (D13)."""
     if worker is None:
         return WorkerSight(name=name, is_reachable=False, because=NOT_REGISTERED)
-    connection, is_reachable = worker.connection, worker.is_reachable
+    connection, spec, is_reachable = worker.connection, worker.spec, worker.is_reachable
     return WorkerSight(
         name=name,
         is_reachable=is_reachable,
-        lost_for_seconds=connection.lost_for_seconds(now),
+        lost_for_seconds=0.0 if is_reachable else connection.lost_for_seconds(now),
         because=connection.because or "connecting",
-        is_gone=worker.spec is not None and worker.spec.is_gone,
+        is_gone=spec is not None and spec.is_gone,
         clock_offset_seconds=worker.client.clock_offset_seconds if is_reachable else None,
-        drain=worker.spec.drain if worker.spec is not None else "",
+        drain=spec.drain if spec is not None else "",
     )
