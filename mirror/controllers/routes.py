@@ -95,12 +95,12 @@ class Routes:
         if old is not None and not self._follows:
             self._note_refused_elsewhere(kind, key, old, new)
         is_suspended = kind.is_suspended(new) and not is_held(kind, new)  # one that is held waits for a worker
-        is_another_spec = old is None or bytes(old.spec) != bytes(new.spec)
+        is_another_spec = old is None or old.spec != new.spec
         if is_suspended:
             self._pending.drop_arrival(key)  # what is measured begins when it may run
         elif is_another_spec and (old is None or kind.is_suspended(old)):
             self._pending.note_arrival(key)
-        if old is not None and bytes(old.status) != bytes(new.status):
+        if old is not None and old.status != new.status:
             self._on_foreign_status(kind, old, new)
             self._memories.forget_end(kind, new, is_leading=self._intake.is_leading)
             self._forget_mirror_before(kind, old, new)

@@ -258,6 +258,12 @@ def own(found: Object) -> Object:
     return found
 
 
+def keep_spec(found: Object, before: Object | None) -> None:
+    """Keep a spec that has not changed as the bytes that are known, in place: what was read of them stays known."""
+    if before is not None and found.spec == before.spec:
+        found.spec = before.spec
+
+
 def _cut(time: str) -> str:
     """A time as it came, of a usual length; one that is no time stays none."""
     return _kept_once(time[:_LONGEST_TIME])

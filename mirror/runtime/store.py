@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, keep_spec
 
 Name = tuple[str, str]
 """Namespace and name."""
@@ -131,5 +131,6 @@ class Store:
         old = self._objects.get(name_of(written))
         if written.version <= max(progress, old.version if old else 0):
             return False
+        keep_spec(written, old)
         self.put(written)
         return True

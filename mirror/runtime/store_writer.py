@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from mirror.kube.objects import Object, Partial
+from mirror.kube.objects import Object, Partial, keep_spec
 from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent
 from mirror.model.text import clean
@@ -170,6 +170,7 @@ class StoreWriter:
             return
         if old is not None and 0 < found.version <= old.version:
             return  # the echo of a write of ours, or older than one
+        keep_spec(found, old)
         if not self._accept(found):
             if old is not None:
                 self._store.remove(name)

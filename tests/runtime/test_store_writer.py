@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from doubles.jobs import as_object, job
 
@@ -35,6 +36,13 @@ class Written:
         """Of the Job that is stored; 0 if there is none."""
         found = self.store.get("default", "a")
         return found.version if found is not None else 0
+
+    @property
+    def spec(self) -> msgspec.Raw:
+        """Of the Job that is stored."""
+        found = self.store.get("default", "a")
+        assert found is not None
+        return found.spec
 
     def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
         found = new or old
@@ -77,6 +85,16 @@ def test_the_echo_of_a_write_is_not_judged() -> None:
     for version in (20, 20, 15, 21):
         writer.take_event(WatchEvent("MODIFIED", as_job(version)))
     assert judged == ["20", "21"]
+
+
+def test_a_spec_that_stays_is_kept_as_it_is() -> None:
+    """What a kind has read of it need not be read anew for each status, whoever wrote that."""
+    written = Written()
+    spec = written.spec
+    written.writer.take_event(WatchEvent("MODIFIED", as_job(21)))
+    assert written.spec is spec
+    assert written.store.read_own_write(as_job(22))
+    assert (written.version, written.spec is spec) == (22, True)
 
 
 @pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])

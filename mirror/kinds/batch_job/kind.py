@@ -25,6 +25,7 @@ from mirror.kinds.batch_job import (
     trace,
 )
 from mirror.kinds.batch_job.fence import JobFence
+from mirror.kinds.batch_job.spec_facts import facts_of
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.batch_job.status_stored import StoredJob
 from mirror.kinds.dependencies import Reference
@@ -141,7 +142,9 @@ class BatchJob:
         return None
 
     def stored(self, found: Object) -> JobSource:
-        return JobSource.of(reading.deciding_spec(found), found.status_dict())
+        facts = facts_of(found.spec)
+        spec = found.spec_dict() if facts.asked is None else facts.asked
+        return JobSource.of(spec, found.status_dict(), wanted=facts.wanted)
 
     def check(self, found: Object) -> None:
         try:

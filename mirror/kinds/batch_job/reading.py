@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from mirror.batch import conditions, views
 from mirror.kinds.base import Progress, StatusSummary
+from mirror.kinds.batch_job.spec_facts import Size, facts_of
 from mirror.kube.objects import JUNK, Object
 from mirror.model import names
 from mirror.model.moves import Moves, parse_moves
 
 T = TypeVar("T")
-
-
-class _Head(msgspec.Struct, rename="camel", gc=False):
-    managed_by: str | None = None
-    suspend: bool | None = None
 
 
 class _Condition(msgspec.Struct, gc=False):
@@ -56,21 +52,6 @@ class _Counts(msgspec.Struct, gc=False, rename="camel"):
         return not self.true().keys().isdisjoint(conditions.FINAL)
 
 
-class _Size(msgspec.Struct, gc=False):
-    suspend: bool | None = None
-    completions: int | None = None
-    parallelism: int | None = None
-
-
-class _Deciding(TypedDict, total=False):
-    suspend: Any
-    completions: Any
-    parallelism: Any
-    completionMode: Any
-    backoffLimitPerIndex: Any
-    successPolicy: Any
-
-
 class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
     priority_class_name: str | None = None
 
@@ -83,11 +64,8 @@ class _Templated(msgspec.Struct, gc=False):
     template: _Template | None = None
 
 
-_head = msgspec.json.Decoder(_Head | None)
-_deciding = msgspec.json.Decoder(_Deciding | None)
 _status_head = msgspec.json.Decoder(_StatusHead | None)
 _counts = msgspec.json.Decoder(_Counts | None)
-_size = msgspec.json.Decoder(_Size | None)
 _templated = msgspec.json.Decoder(_Templated | None)
 
 
@@ -133,15 +111,9 @@ def is_final(status: Mapping[str, Any] | None) -> bool:
     return conditions.is_finished(conditions.of(status or {}))
 
 
-def deciding_spec(found: Object) -> Mapping[str, Any]:
-    """Those fields of a spec that decide about statuses (``batch.status_change.Spec``), without decoding the rest."""
-    head = _skim(_deciding, found.spec)
-    return found.spec_dict() if head is None else head
-
-
 def progress(found: Object) -> Progress:
     """How far it is; whatever cannot be read is left out."""
-    status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec) or _Size()
+    status, spec = _skim(_counts, found.status) or _Counts(), facts_of(found.spec).size or Size()
     true = status.true()
     end = next(filter(None, map(true.get, conditions.FINAL)), None)
     placed, held = true.get(names.PLACED), true.get(conditions.SUSPENDED)
@@ -184,7 +156,7 @@ def has_unready_pods(found: Object) -> bool:
 
 def lacks_pods(found: Object) -> bool:
     """Whether it is not over, and has no pod although it should; also where its controller has not written a word."""
-    status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec)
+    status, spec = _skim(_counts, found.status) or _Counts(), facts_of(found.spec).size
     if spec is None or spec.suspend or spec.parallelism == 0:
         return False
     return not (status.active or status.terminating or status.is_over)
@@ -192,15 +164,11 @@ def lacks_pods(found: Object) -> bool:
 
 def managed_by(found: Object) -> str | None:
     """Who runs this Job; None when nobody is named."""
-    if b'"managedBy"' not in bytes(found.spec):
-        return None
-    head = _skim(_head, found.spec)
-    return head.managed_by if head else None
+    return facts_of(found.spec).managed_by
 
 
 def is_suspended(found: Object) -> bool:
-    head = _skim(_head, found.spec)
-    return bool(head and head.suspend)
+    return facts_of(found.spec).is_suspended
 
 
 def _skim(decoder: msgspec.json.Decoder[T | None], part: msgspec.Raw | bytes) -> T | None:

@@ -45,8 +45,8 @@ class StoredJob(msgspec.Struct, frozen=True):
     """The types of the conditions that are True."""
 
     @classmethod
-    def of(cls, spec: Mapping[str, object], status: Mapping[str, object]) -> Self:
-        """From the parts of an object that the API served.
+    def of(cls, spec: Mapping[str, object], status: Mapping[str, object], *, wanted: Spec | None = None) -> Self:
+        """From the parts of an object that the API served; ``wanted``: what is known of the spec already.
 
         Raises:
             BadTime: a time is none, which no API server serves.
@@ -58,7 +58,7 @@ class StoredJob(msgspec.Struct, frozen=True):
                 shaped[name] = None
         listed = tuple(shaped.get("conditions", ()))
         true = frozenset([one.get("type") for one in listed if one.get("status") == TRUE])
-        return cls(spec, shaped, Spec.of(spec), listed, true)
+        return cls(spec, shaped, Spec.of(spec) if wanted is None else wanted, listed, true)
 
     @property
     def is_suspended(self) -> bool:
