@@ -7,7 +7,7 @@ should have is not decided here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from mirror.batch import views
 
@@ -36,10 +36,10 @@ _DICT = frozenset((dict,))
 
 def of(status: Mapping[str, object]) -> list[Condition]:
     """The conditions of a status."""
-    listed: Sequence[Any] = views.items(status.get("conditions"))
-    if _DICT.issuperset(map(type, listed)):
+    listed = status.get("conditions")
+    if type(listed) is list and _DICT.issuperset(map(type, listed)):
         return [*listed]
-    return [views.mapping(one) for one in listed]
+    return [views.mapping(one) for one in views.items(listed)]
 
 
 def find(conditions: Conditions, type_name: str, status: str | None = None) -> Condition | None:

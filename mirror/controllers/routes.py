@@ -366,4 +366,5 @@ def _withdraws_request(old: Object | None, new: Object) -> bool:
         return True
     if old is None or old.annotations == new.annotations:
         return False
-    return any(old.annotations.get(name) != new.annotations.get(name) for name in OF_PLACEMENT)
+    before, after = old.annotations, new.annotations
+    return any(before.get(name) != after.get(name) for name in OF_PLACEMENT)

@@ -173,7 +173,9 @@ def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
 
     def spread(found: Object) -> tuple[str, ...]:
         label = spread_key_of(found.annotations)
-        return tuple(f"{worker} {found.metadata.namespace} {label}" for worker in (by_worker(found) if label else ()))
+        if not label:
+            return ()
+        return tuple(f"{worker} {found.metadata.namespace} {label}" for worker in by_worker(found))
 
     return {BY_WORKER: by_worker, UNSTARTED: unstarted, BY_REASON: by_reason, SPREAD: spread}
 

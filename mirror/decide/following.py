@@ -163,31 +163,36 @@ def _unready(
     Returns what to say, what to remember, and after how many seconds to look again.
     """
     worker, mirror, since = seen.worker, seen.mirror, seen.memory.unready_since
-    kind = seen.source.kind
-    reason, text = Reason.PODS_NOT_READY, ""
+    kind, reason = seen.source.kind, ""
     if worker is None or mirror is None:
-        pass
-    elif mirror_suspended:
+        return None, {} if since is None else {"unready_since": None}, None
+    if mirror_suspended:
         # Its source may run, and nothing is to be sent: the worker's own queueing, or somebody there, holds it (D26).
         is_as_sent = seen.changes is None or not (seen.changes.operations or seen.changes.must_wait_for_pods)
         if not seen.source.is_suspended and is_as_sent:
-            reason, text = Reason.SUSPENDED_ON_WORKER, _holder(worker.name, queue_of(mirror), seen.held_because)
+            reason = Reason.SUSPENDED_ON_WORKER
     elif lacks_pods:
         if not kind.progress(mirror).started_at:
             return _unstarted(seen, worker.name)
-        text = f"worker {worker.name} has no pods of it"
+        reason = Reason.PODS_NOT_READY
     elif kind.has_unready_pods(mirror):
-        is_ending = not kind.progress(mirror).active
-        text = f"pods on worker {worker.name} are {'being deleted and have not ended' if is_ending else 'not ready'}"
-    if not text:
+        reason = Reason.PODS_NOT_READY
+    if not reason:
         return None, {} if since is None else {"unready_since": None}, None
-    why = Obstruction(reason, text)
-    if seen.source.stored.obstruction_reason == why.reason:
-        return why, {}, None  # it was told before this process began
-    if since is None:
-        return None, {"unready_since": seen.monotonic}, UNREADY_SHOWN_AFTER_SECONDS
-    left = since + UNREADY_SHOWN_AFTER_SECONDS - seen.monotonic
-    return (why, {}, None) if left <= 0 else (None, {}, left)
+    if seen.source.stored.obstruction_reason != reason:  # else it was told before this process began
+        left = UNREADY_SHOWN_AFTER_SECONDS - (seen.monotonic - since if since is not None else 0.0)
+        if left > 0:
+            return None, {"unready_since": seen.monotonic} if since is None else {}, left
+    return Obstruction(reason, _unready_text(seen, mirror, worker.name, lacks_pods=lacks_pods)), {}, None
+
+
+def _unready_text(seen: Snapshot, mirror: Object, worker: str, *, lacks_pods: bool) -> str:
+    if seen.source.kind.is_suspended(mirror):
+        return _holder(worker, queue_of(mirror), seen.held_because)
+    if lacks_pods:
+        return f"worker {worker} has no pods of it"
+    is_ending = not seen.source.kind.progress(mirror).active
+    return f"pods on worker {worker} are {'being deleted and have not ended' if is_ending else 'not ready'}"
 
 
 def _unstarted(seen: Snapshot, worker: str) -> tuple[Obstruction | None, MemoryChange, float | None]:

@@ -289,7 +289,7 @@ class Informer:
         return aclosing(watch(self._client(), request, silent_seconds=self._patience, on_accepted=on_accepted))
 
     def _patience(self) -> float:
-        return LISTING_SILENT_SECONDS if isinstance(self._state, Listing | Absent) else SILENT_SECONDS
+        return SILENT_SECONDS if isinstance(self._state, Watching) else LISTING_SILENT_SECONDS
 
     async def _take_all_listed(self, events: AsyncGenerator[WatchEvent, None]) -> bool:
         """Whether the list was whole when it ended."""

@@ -158,7 +158,8 @@ class BatchJob:
 
     def is_awaited_by_cron_job(self, found: Object) -> bool:
         metadata = found.metadata
-        if not any(owner.kind == "CronJob" and owner.controller for owner in metadata.owner_references or ()):
+        owners = metadata.owner_references
+        if not owners or not any(owner.kind == "CronJob" and owner.controller for owner in owners):
             return False
         if metadata.deletion_timestamp is not None or b'"startTime"' in bytes(found.status):
             return False

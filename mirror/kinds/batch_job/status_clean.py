@@ -98,12 +98,9 @@ class _Cutter:
         self.cut = 0
 
     def count(self, value: object) -> int | None:
-        if value is None:
-            return None
-        number = views.optional_number(value)
-        if number is not None and 0 <= number <= _LARGEST_COUNT:
-            return number
-        self.cut += 1
+        if type(value) is int and 0 <= value <= _LARGEST_COUNT:
+            return value
+        self.cut += value is not None
         return None
 
     def time(self, value: object) -> str | None:

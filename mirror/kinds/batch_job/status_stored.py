@@ -123,6 +123,8 @@ class StoredJob(msgspec.Struct, frozen=True):
     @property
     def obstruction_reason(self) -> str:
         """Why it waits or makes no progress (D22); empty where nothing is said."""
+        if len(self.true) == len(self.conditions):
+            return ""  # what explains is not True
         return explaining.reason_of(self.conditions)
 
     def is_true(self, type_name: str) -> bool:
