@@ -223,13 +223,15 @@ class Routes:
         found = new or old
         if found is None:
             return
-        self._name_keys(worker, kind, found, is_gone=new is None)
-        if namespace := worker.source_namespace_of(found.metadata.namespace):
+        namespace = worker.source_namespace_of(found.metadata.namespace)
+        source = self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
+        self._name_keys(worker, kind, source, found, is_gone=new is None)
+        if namespace:
             self._history.touch(SourceKey(kind.name, namespace, found.metadata.name))
 
-    def _name_keys(self, worker: Worker, kind: Kind, found: Object, *, is_gone: bool) -> None:
+    def _name_keys(self, worker: Worker, kind: Kind, source: Object | None, found: Object, *, is_gone: bool) -> None:
         """Of the source of an object on a worker, and of the object itself where it may be none of its mirror's."""
-        metadata, source = found.metadata, self.source_of(worker, kind, found)
+        metadata = found.metadata
         if source is not None:
             key = source_key(kind, source)
             is_over = not self._sources.counts_for_worker(key) and kind.summary(source).is_finished
@@ -337,7 +339,7 @@ class Routes:
     def look_at_mirrors_of(self, worker: Worker) -> None:
         for kind in self._sources.kinds:
             for mirror in worker.mirrors_of(kind):
-                self._name_keys(worker, kind, mirror, is_gone=False)
+                self._name_keys(worker, kind, self.source_of(worker, kind, mirror), mirror, is_gone=False)
 
     def look_again_at(self, worker: str) -> None:
         for key in self._sources.keys_on(worker):

@@ -52,7 +52,9 @@ def is_to_leave(
 def leave_draining_worker(seen: Snapshot) -> Plan | None:
     """Its worker is drained by moving: it stops there, and goes on elsewhere (D14, D15)."""
     source, mirror, worker = seen.source, seen.mirror, seen.worker
-    if worker is None or seen.mirror_is_stale or seen.identity is Identity.REPLACED or seen.memory.ended is not None:
+    if worker is None or not worker.drain:
+        return None
+    if seen.mirror_is_stale or seen.identity is Identity.REPLACED or seen.memory.ended is not None:
         return None
     if not is_to_leave(source, worker, mirror, seen.policy, seen.namespace_on_loss):
         return None

@@ -19,7 +19,7 @@ FAILED = "Failed"
 
 def has_failed(kind: Kind, mirror: Object) -> bool:
     """Whether a mirror is over and has failed."""
-    return kind.progress(mirror).end == FAILED
+    return kind.summary(mirror).is_finished and kind.progress(mirror).end == FAILED
 
 
 def report_failure(
@@ -30,7 +30,7 @@ def report_failure(
     Nothing unless it ends the source, and as failed. Where nothing is known of its pods yet, ``report_late`` follows.
     """
     kind = seen.source.kind
-    if status is None or not kind.is_final(status) or not has_failed(kind, mirror):
+    if status is None or not has_failed(kind, mirror) or not kind.is_final(status):
         return (), {}
     if seen.failure is None:
         return (), {"is_failure_untold": True}

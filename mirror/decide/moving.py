@@ -60,8 +60,10 @@ def is_to_be_moved(
 
 def move_from_lost_worker(seen: Snapshot) -> Plan | None:
     """Its worker is lost for too long, and it may run elsewhere: one write takes the record there (D14)."""
+    if seen.worker is None or seen.worker.is_reachable:
+        return None
     source, assignment, memory = seen.source, seen.assignment, seen.memory
-    if seen.worker is None or seen.moves_held or memory.ended is not None:
+    if seen.moves_held or memory.ended is not None:
         return None
     if not is_to_be_moved(source, seen.worker, seen.policy, seen.namespace_on_loss, seen.fence):
         return None
@@ -179,8 +181,11 @@ def is_completed_copy(kind: Kind, source: Object, left: LeftBehind, found: Objec
 
 def take_returned_completion(seen: Snapshot) -> Plan | None:
     """A copy that was left behind is Complete, and nothing else of the source is: it counts (D14)."""
-    source, returned = seen.source, seen.returned
-    if returned is None or source.is_finished or source.is_deleting or source.placed is None:
+    returned = seen.returned
+    if returned is None:
+        return None
+    source = seen.source
+    if source.is_finished or source.is_deleting or source.placed is None:
         return None
     following = source.stored.next_status(
         returned.mirror, now=seen.now, clock_offset_seconds=returned.clock_offset_seconds, settled=True

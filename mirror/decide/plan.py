@@ -194,11 +194,10 @@ class Plan(msgspec.Struct, frozen=True):
     def needs_assignment(self) -> bool:
         """Whether the source waits for a worker, or records the one that it is assigned to."""
         for action in self.actions:
-            if isinstance(action, RequestAssignment | AwaitMove) or (
-                isinstance(action, WriteSource) and action.records is not None
-            ):
+            if isinstance(action, _OF_ASSIGNMENT) or (isinstance(action, WriteSource) and action.records is not None):
                 return True
         return False
 
 
-_WITHOUT_REQUEST = (RequestAssignment, AwaitMove, ReportOtherManager, EmitEvent)
+_OF_ASSIGNMENT = (RequestAssignment, AwaitMove)
+_WITHOUT_REQUEST = (*_OF_ASSIGNMENT, ReportOtherManager, EmitEvent)

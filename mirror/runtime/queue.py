@@ -198,7 +198,7 @@ class WorkQueue(Generic[K]):
         """As ``done``, and whoever was working goes on with the key that is next, if there is one by now."""
         self._end(key)
         taken = None if self._closed else self._take_nowait()
-        if any(self._has_room(lane) for lane in self._turns):
+        if self._turns and any(self._has_room(lane) for lane in self._turns):
             self._wake()
         return taken
 
