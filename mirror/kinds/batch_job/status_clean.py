@@ -100,7 +100,8 @@ class _Cutter:
     def count(self, value: object) -> int | None:
         if type(value) is int and 0 <= value <= _LARGEST_COUNT:
             return value
-        self.cut += value is not None
+        if value is not None:
+            self.cut += 1
         return None
 
     def time(self, value: object) -> str | None:
