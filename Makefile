@@ -7,8 +7,8 @@ READY  := $(VENV)/.installed
 # Who brings binaries or clusters of their own need not have ours compiled (e2e/README.md).
 CONTROLPLANE := $(if $(KUBEBUILDER_ASSETS)$(USE_EXISTING_CLUSTER),,build-controlplane)
 
-# End-to-end tests mostly wait, so two files at a time. Clusters that are there already are shared: one at a time.
-E2E := $(if $(USE_EXISTING_CLUSTER),,-n 2 --dist loadfile --no-loadscope-reorder)
+# End-to-end tests mostly wait, so three files at a time. Clusters that are there already are shared: one at a time.
+E2E := $(if $(USE_EXISTING_CLUSTER),,-n 3 --dist loadfile --no-loadscope-reorder)
 
 # Compiling tests anew in each process costs more than a tenth of the CPU of make check.
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,7 +1,7 @@
 """Real control planes for the end-to-end tests: started when first used, all that the run needs at once, and shared.
 
 Fixtures ``management``, ``east``, ``west`` and ``shared_manager`` live as long as the run, and each process of
-``make test`` has its own (``-n 2 --dist loadfile``: the tests of a file are in one process); ``fresh_namespace``,
+``make test`` has its own (``-n 3 --dist loadfile``: the tests of a file are in one process); ``fresh_namespace``,
 ``manager`` and ``scene`` belong to one test. Where control planes come from: ``e2e/controlplane/provider``. All tests
 here share one event loop, since the fixtures live on it.
 """

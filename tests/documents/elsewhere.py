@@ -147,7 +147,7 @@ NOT_RUN: dict[str, str] = {
     "make check": _SELF,
     "make test": _SELF,
     "pytest e2e": _SELF,
-    "pytest e2e -n 2 --dist loadfile": _SELF,
+    "pytest e2e -n 3 --dist loadfile": _SELF,
     ".venv/bin/python -m pytest -q tests/settings": _SELF,
     ".venv/bin/python -m pytest -q e2e/test_lifecycle.py": _SELF,
     "make build-controlplane": "compiles what these tests run on; make test begins with it",

@@ -20,14 +20,17 @@ from doubles.world import HOME, World
 
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.preparing import Preparer
+from mirror.decide import rules
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
+from mirror.model import names
 from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
 from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
 from mirror.sharding.membership import MemberSettings
 from mirror.sharding.replica import Instances
 from mirror.sharding.share import Share
+from mirror.sharding.slots import slot_of_worker
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring
@@ -241,6 +244,54 @@ async def test_a_create_that_may_have_been_sent_before_taken_for_the_first_is_fo
     with pytest.raises(ExceptionGroup) as found:
         await _history(3)
     assert found.group_contains(AssertionError, match="mirrors")
+
+
+@pytest.mark.slow
+async def test_a_record_is_not_taken_away_by_who_held_its_slot_before() -> None:
+    """S7: a holder dies while it takes a refused record away, and the next one's create is on its way meanwhile."""
+    mirrors = await _clear_that_comes_late()
+    assert len(mirrors) == 1, mirrors
+
+
+@pytest.mark.slow
+async def test_a_record_that_is_not_touched_by_its_next_holder_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault (S7): what the holder before has under way still takes the record away."""
+    monkeypatch.setattr(rules, "touch_record", lambda _: None)
+    mirrors = await _clear_that_comes_late()
+    assert len(mirrors) == 2, mirrors
+
+
+async def _clear_that_comes_late() -> set[str]:
+    """Where mirrors of a Job ever were: refused on one worker, by a holder whose next write arrives 45 s late."""
+    world = world_of()
+    replicas = [Replica(world, name) for name in ("one", "two", "three")]
+    async with running(*replicas) as tasks:
+        await asyncio.sleep(150)
+        worker, holder = next(
+            (worker, one)
+            for worker in WORKERS
+            for one in replicas
+            if f"{slot_of_worker(worker, SLOTS).index} of {SLOTS}" in one.shares and "assigning" not in one.shares
+        )
+        other = next(name for name in WORKERS if name != worker)
+        wire = world.workers[worker]
+        wire.arrange("create", "jobs", DENIED)
+        world.management.late[holder.name] = 45.0
+        world.create(job(annotations={names.WORKER_ORDER: f"{worker},{other}"}))
+        await asyncio.sleep(1.0)
+        assert world.placed("train") == worker
+        assert world.mirrors("train") == []
+        for one in replicas:
+            if one is not holder:
+                wire.late[one.name] = 50.0  # the next holder's create is carried out after that write of the one before
+        for each in (world.management, *world.workers.values()):
+            each.faults.cut_off(holder.name)
+        tasks[holder.name].cancel()
+        seen = set[str]()
+        for _ in range(120):
+            await asyncio.sleep(1.0)
+            seen.update(world.mirrors("train"))
+        return seen
 
 
 async def _history(seed: int) -> None:
