@@ -177,11 +177,14 @@ def _is_of_same_elements(place: tuple[str | int, ...], want: Json, have: Json) -
 
 
 def _values(form: Form, body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
+    """What a mirror has, or is to have, at these parts; of its metadata what its worker's controllers wrote as well.
+
+    The latter is nothing that was carried, and stays like all that others have added: a patch writes a map whole.
+    """
     values = {part.name: read(body, part.path) for part in parts}
     for name in ("labels", "annotations"):
         found = read(body, ("metadata", name)) or {}
         values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
-        values[name] = without(values[name], lambda key, name=name: _is_theirs(form, name, key))  # type: ignore[misc]
     ours = frozenset((*_places_of_pod_labels(form, body),))
     for part in parts:
         if part.path in ours and (labels := values[part.name]):

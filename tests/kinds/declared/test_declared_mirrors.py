@@ -505,3 +505,27 @@ def test_what_is_wrapped_goes_where_the_mirror_is() -> None:
     written = {**body["metadata"]["labels"], "workload.codeflare.dev/user": "jobmirror"}
     mirror = mirror_of(kind, source, labels=written)
     assert kind.changes(source, mirror, transform=TRANSFORM) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "field", "key"),
+    [
+        ("AppWrapper", {"components": []}, "labels", "workload.codeflare.dev/user"),
+        ("PipelineRun", {"pipelineRef": {"name": "p"}}, "annotations", "chains.tekton.dev/signed"),
+    ],
+)
+def test_what_a_workers_own_controllers_wrote_stays_when_something_beside_it_follows(
+    name: str, spec: Json, field: str, key: str
+) -> None:
+    """D9: AppWrapper's webhook refuses a patch that takes away who created it, and Chains would sign a run again."""
+    kind = built_in_kind(name)
+    before = source_of(kind, spec, **{field: {key: "alice", "team": "a"}})
+    mirror = mirror_of(kind, before)
+    there = {**(mirror.labels if field == "labels" else mirror.annotations), key: "jobmirror", "theirs": "1"}
+    mirror = mirror_of(kind, before, **{field: there})
+    changes = kind.changes(source_of(kind, spec, **{field: {key: "bob", "team": "b"}}), mirror, transform=TRANSFORM)
+    assert changes is not None
+    (written,) = [one["value"] for one in changes.operations if one["path"] == f"/metadata/{field}"]
+    assert {name: written.get(name) for name in (key, "team", "theirs")} == {
+        key: "jobmirror", "team": "b", "theirs": "1"
+    }  # fmt: skip
