@@ -1,7 +1,6 @@
-"""TrainJobs, training-operator's kinds and Tekton's as users write them, for the lives of ``lives``.
+"""TrainJobs, training-operator's kinds, Tekton's and AppWrappers as users write them, for the lives of ``lives``.
 
-training-operator is built and run only where a run asks for it (``kind_choice``); the others are played by
-``test_played_kinds`` alone.
+Their controllers are built and run only where a run asks for them (``kind_choice``); ``test_played_kinds`` plays them.
 """
 
 from __future__ import annotations
@@ -12,11 +11,17 @@ from e2e.controlplane.client import Json
 from e2e.jobs import condition
 from e2e.lives import Kind
 from e2e.operator_table import (
+    APPWRAPPER,
+    APPWRAPPERS,
+    JOBSET,
     PADDLEJOBS,
     PIPELINERUNS,
     PYTORCHJOBS,
+    RUNTIME,
     TASKRUNS,
+    TEKTON,
     TFJOBS,
+    TRAINER,
     TRAINING_OPERATOR,
     TRAINJOBS,
     XGBOOSTJOBS,
@@ -30,7 +35,7 @@ def _train_job_spec(annotations: Json) -> Json:
     pod = {"metadata": {"annotations": annotations}}
     jobs = [{"name": "node", "template": {"spec": {"template": pod}}}]
     patch = {"manager": "e2e.example.com/user", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
-    return {"runtimeRef": {"name": "plain"}, "runtimePatches": [patch]}
+    return {"runtimeRef": {"name": RUNTIME}, "runtimePatches": [patch]}
 
 
 def _train_job_pods(spec: Json, annotations: Json) -> Json:
@@ -47,8 +52,10 @@ def _is_running_train_job(found: Json | None) -> bool:
 
 TRAIN_JOB = Kind(
     resource=TRAINJOBS,
+    operators=(JOBSET, TRAINER),
     spec=_train_job_spec,
     managed_by=MULTIKUEUE,
+    fixed="immutable",
     succeeded="Complete",
     failed="Failed",
     fails_because="FailedJobs",
@@ -115,10 +122,13 @@ def _has_child(found: Json | None) -> bool:
 
 PIPELINE_RUN = Kind(
     resource=PIPELINERUNS,
+    operators=(TEKTON,),
+    fixed="managedBy is immutable",
     spec=lambda _: {"pipelineSpec": {"tasks": [{"name": "main", "taskSpec": _task()}]}},
     held={"status": "PipelineRunPending"},
     released={"status": None},
     is_held_again=False,
+    cancelled={"status": "Cancelled"},
     succeeded="Succeeded",
     failed="Succeeded=False",
     fails_because="Failed",
@@ -130,9 +140,12 @@ PIPELINE_RUN = Kind(
 )
 TASK_RUN = Kind(
     resource=TASKRUNS,
+    operators=(TEKTON,),
+    fixed="managedBy is immutable",
     spec=lambda _: {"taskSpec": _task()},
     held=None,
     is_held_again=False,
+    cancelled={"status": "TaskRunCancelled"},
     succeeded="Succeeded",
     failed="Succeeded=False",
     fails_because="Failed",
@@ -142,4 +155,39 @@ TASK_RUN = Kind(
     with_pod_annotations=lambda spec, _: spec,
     hands_on=True,
 )
-FURTHER = (TRAIN_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB, PIPELINE_RUN, TASK_RUN)
+
+
+def _app_wrapper_spec(annotations: Json) -> Json:
+    containers = [{"name": "main", "image": "any", "command": ["none"]}]
+    pod = {"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": containers}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"generateName": "wrapped-"},
+        "spec": {"backoffLimit": 0, "template": pod},
+    }
+    return {"components": [{"template": job}]}
+
+
+def _phase(found: Json | None) -> object:
+    return ((found or {}).get("status") or {}).get("phase")
+
+
+APP_WRAPPER = Kind(
+    resource=APPWRAPPERS,
+    operators=(APPWRAPPER,),
+    spec=_app_wrapper_spec,
+    # Failed only after three retries otherwise, of two minutes each.
+    annotations={"workload.codeflare.dev.appwrapper/retryLimit": "0"},
+    is_changed_while_held=False,
+    fixed="attempt to change immutable field",
+    succeeded="phase Succeeded ResourcesDeployed=True",
+    failed="phase Failed ResourcesDeployed=False",
+    fails_because="Failed",
+    is_suspended=lambda found: _phase(found) == "Suspended",
+    pods_label="workload.codeflare.dev/appwrapper",
+    is_running=lambda found: _phase(found) == "Running" and bool(condition(found, "PodsReady")),
+    with_pod_annotations=lambda spec, _: {},
+    passing=("PodsReady",),
+)
+FURTHER = (TRAIN_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB, PIPELINE_RUN, TASK_RUN, APP_WRAPPER)

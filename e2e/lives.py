@@ -41,10 +41,18 @@ class Kind:
     released: Json = field(default_factory=lambda: {"suspend": False}, hash=False)
     is_held_again: bool = True
     """Whether one that runs can be suspended."""
+    cancelled: Json = field(default_factory=dict, hash=False)
+    """What of ``policy`` ends it before its time, as a failure for a reason of the same name."""
     has_ttl: bool = False
     """Whether ``ttlSecondsAfterFinished`` in ``policy`` deletes it."""
+    annotations: Json = field(default_factory=dict, hash=False)
+    """Its own, always."""
+    is_changed_while_held: bool = True
+    """Whether what is changed while it is held follows."""
+    fixed: str = ""
+    """What of the refusal when ``managedBy`` is changed; nothing: it may be."""
     succeeded: str
-    """A condition's type, that is true then; or TYPE=STATUS."""
+    """A condition's type, that is true then; or TYPE=STATUS, or ``phase PHASE TYPE=STATUS``."""
     failed: str
     fails_because: str
     """The reason of ``failed`` when its pods fail."""
@@ -57,15 +65,21 @@ class Kind:
     """A merge patch of its spec, of its spec and more annotations of its pods."""
     hands_on: bool = False
     """Whether its pods get its own annotations."""
+    passing: tuple[str, ...] = ()
+    """Conditions that one whose pods end at once may end with or without."""
 
     def __str__(self) -> str:
         return self.resource.kind
 
 
 def end(found: Json | None, clause: str) -> Json:
-    """The condition of ``TYPE=STATUS``, or ``{}``; without a status, a true one."""
-    kind, _, status = clause.partition("=")
-    listed = ((found or {}).get("status") or {}).get("conditions") or ()
+    """The condition of ``TYPE=STATUS``, or ``{}``; without a status, a true one; in no other phase than PHASE."""
+    seen = (found or {}).get("status") or {}
+    *phase, text = clause.split()
+    if phase and phase != ["phase", seen.get("phase")]:
+        return {}
+    kind, _, status = text.partition("=")
+    listed = seen.get("conditions") or ()
     wanted = (kind, status or "True")
     return next((dict(one) for one in listed if (one["type"], one["status"]) == wanted), {})
 
@@ -116,6 +130,7 @@ JOB_SET = Kind(
     operators=(JOBSET,),
     spec=_job_set_spec,
     has_ttl=True,
+    fixed="field is immutable",
     succeeded="Completed",
     failed="Failed",
     fails_because="FailedJobs",
@@ -161,7 +176,8 @@ class Lives:
         fares = {_key("run-for"): run_for, _key("exit-code"): str(exit_code)}
         spec = self.kind.spec(fares)
         self._policy(spec).update({"managedBy": self.managed_by} if self.managed_by else {}, **policy)
-        resource, metadata = self.kind.resource, {"name": name, "annotations": fares if self.kind.hands_on else {}}
+        annotations = self.kind.annotations | (fares if self.kind.hands_on else {})
+        resource, metadata = self.kind.resource, {"name": name, "annotations": annotations}
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
 
     async def create(self, name: str = "train", *, annotations: Json | None = None, **life: Any) -> Json:

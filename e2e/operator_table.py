@@ -6,13 +6,14 @@ their kinds (``kind_choice``), as each takes minutes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from e2e import go_modules
+from e2e.controlplane.build import GOMOD
 from e2e.controlplane.client import Json
 from mirror.kube.resources import Resource
 
@@ -25,6 +26,11 @@ PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, PADDLEJOBS = (
 )
 PIPELINERUNS = Resource("tekton.dev", "v1", "pipelineruns", "PipelineRun")
 TASKRUNS = Resource("tekton.dev", "v1", "taskruns", "TaskRun")
+APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
+_RUNTIMES = Resource(
+    "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False
+)
+_CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,25 @@ def _by_position(files: Files) -> Sequence[str | Path]:
     return files.kubeconfig, str(files.port), files.directory
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An object that a cluster has for a controller's sake."""
+
+    resource: Resource
+    body: Json
+    namespace: str = ""
+
+    @property
+    def collection(self) -> str:
+        """The path where it is created."""
+        return self.resource.path(self.namespace)
+
+    @property
+    def path(self) -> str:
+        """Its own path."""
+        return self.resource.path(self.namespace, self.body["metadata"]["name"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """A controller, and what its cluster must have for it."""
@@ -51,9 +76,15 @@ class Operator:
     module: str
     kinds: tuple[Resource, ...]
     """What it runs."""
+    definitions: tuple[str, ...] = ()
+    """Where further CRDs that it wants to be served are in its module."""
+    configuration: Callable[[], Iterable[Given]] = tuple
+    """What it reads when it starts."""
+    named: tuple[Given, ...] = field(default=(), hash=False)
+    """What objects of its kinds name; its own webhooks may look at it first."""
     arguments: Callable[[Files], Sequence[str | Path]] = _by_position
     webhooks: str = ""
-    """Where its registrations are in its module; without it, it has none."""
+    """Where its registrations are in its module, or elsewhere if the path is absolute; without it, it has none."""
     probe: Json = field(default_factory=dict, hash=False)
     """Of its first kind, what its webhooks change or deny."""
     is_answer: Callable[[Json | None], bool] = lambda stored: stored is None
@@ -109,4 +140,89 @@ TRAINING_OPERATOR = Operator(
             "pytorchReplicaSpecs": {"Master": {"template": _pod("pytorch")}},
         }
     },
+)
+
+
+def _task(name: str) -> Json:
+    return {"steps": [{"name": name, "image": "none", "command": ["none"]}]}
+
+
+APPWRAPPER = Operator(
+    program="appwrapper-controller",
+    module=go_modules.DEFINITIONS["AppWrapper"][0],
+    kinds=(APPWRAPPERS,),
+    webhooks="config/webhook/manifests.yaml",
+    probe={
+        "spec": {
+            "suspend": True,
+            "components": [
+                {
+                    "template": {
+                        "apiVersion": "batch/v1",
+                        "kind": "Job",
+                        "metadata": {"name": "main"},
+                        "spec": {"template": _pod("main")},
+                    }
+                }
+            ],
+        }
+    },
+    is_answer=lambda stored: bool(stored and "workload.codeflare.dev/user" in stored["metadata"].get("labels", {})),
+)
+RUNTIME = "plain"
+"""The ClusterTrainingRuntime of each cluster with the Trainer."""
+TRAINER = Operator(
+    program="trainer-controller",
+    module=go_modules.DEFINITIONS["TrainJob"][0],
+    kinds=(TRAINJOBS,),
+    definitions=(
+        "manifests/base/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml",
+        "manifests/base/crds/trainer.kubeflow.org_trainingruntimes.yaml",
+    ),
+    named=(
+        Given(
+            _RUNTIMES,
+            {
+                "apiVersion": _RUNTIMES.api_version,
+                "kind": _RUNTIMES.kind,
+                "metadata": {"name": RUNTIME},
+                "spec": {
+                    "template": {
+                        "spec": {
+                            "replicatedJobs": [
+                                {"name": "node", "template": {"spec": {"backoffLimit": 0, "template": _pod("node")}}}
+                            ]
+                        }
+                    }
+                },
+            },
+        ),
+    ),
+    webhooks="manifests/base/webhook/manifests.yaml",
+    probe={"spec": {"runtimeRef": {"name": RUNTIME}, "runtimePatches": [{"manager": "e2e.example.com/probe"}]}},
+    is_answer=lambda stored: bool(stored and stored["spec"]["runtimePatches"][0].get("time")),
+)
+
+
+def _tekton_configuration() -> Iterable[Given]:
+    """Its ConfigMaps as they are shipped, in the namespace that our program takes them from."""
+    found = go_modules.module_directory(go_modules.DEFINITIONS["TaskRun"][0]) / "config"
+    for path in sorted(found.glob("config-*.yaml")):
+        body: Json = yaml.safe_load(path.read_text())
+        metadata = {"name": body["metadata"]["name"], "labels": body["metadata"].get("labels", {})}
+        yield Given(_CONFIG_MAPS, {**body, "metadata": metadata}, "default")
+
+
+TEKTON = Operator(
+    program="tekton-controller",
+    module=go_modules.DEFINITIONS["TaskRun"][0],
+    kinds=(TASKRUNS, PIPELINERUNS),
+    definitions=tuple(
+        f"config/300-crds/300-{name}.yaml"
+        for name in ("customrun", "pipeline", "resolutionrequest", "stepaction", "task", "verificationpolicy")
+    ),
+    configuration=_tekton_configuration,
+    webhooks=str(GOMOD / "tekton/webhooks.yaml"),
+    probe={"spec": {"taskSpec": _task("main")}},
+    is_answer=lambda stored: bool(stored and stored["spec"].get("timeout")),
 )

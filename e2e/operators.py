@@ -21,8 +21,8 @@ from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.plane import CannotDo, ControlPlane
 from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
-from e2e.go_modules import definition_of, module_directory
-from e2e.jobs import until
+from e2e.go_modules import definition, definition_of, module_directory
+from e2e.jobs import read_or_none, until
 from e2e.operator_table import JOBSET, MPI_OPERATOR, Files, Operator
 from e2e.ports import number_of, reserve_port
 from mirror.kube.resources import Resource
@@ -52,6 +52,7 @@ async def running(*planes: ControlPlane, operators: Iterable[Operator] = ALWAYS)
     find_binaries(*(one.program for one in chosen))
     beside = [_Beside(plane, one) for plane in planes if isinstance(plane, Cluster) for one in chosen]
     try:
+        await asyncio.gather(*(one.define() for one in beside))
         await asyncio.gather(*(one.start() for one in beside))
         yield
         for one in beside:
@@ -74,13 +75,24 @@ class _Beside:
         (self._scratch.path / "tls.key").write_bytes(serving.key)
         bundle = b64encode(authority.certificate).decode()
         self._webhooks = list(_webhooks(operator, f"https://127.0.0.1:{number_of(self._port)}", bundle))
+        self._configuration = list(operator.configuration())
+        self._definitions: list[str] = []
         user = plane.kubeconfig_for("operators", groups=["system:masters"])
         files = Files(user, self._scratch.path, number_of(self._port))
         program = find_binaries(operator.program)[operator.program]
         self._program = Program([program, *operator.arguments(files)], self._scratch)
 
+    async def define(self) -> None:
+        """Have its kinds served, and what it reads at its start; one controller may watch another's kind."""
+        found = [definition_of(kind.kind) for kind in self._operator.kinds]
+        found += [definition(self._operator.module, path) for path in self._operator.definitions]
+        self._definitions = [definitions.name_of(one) for one in found]
+        await asyncio.gather(*(definitions.define(self._client, one) for one in found))
+        for one in self._configuration:
+            await self._client.create(one.collection, one.body)
+
     async def start(self) -> None:
-        await asyncio.gather(*(define(self._client, kind) for kind in self._operator.kinds))
+        """Run it; it answers when this returns."""
         for one in self._webhooks:
             await self._client.create(f"{_ADMISSION}/{_PLURALS[one['kind']]}", one)
         self._program.start()
@@ -93,10 +105,11 @@ class _Beside:
     async def stop(self) -> None:
         """The cluster is everybody's, so nothing of it stays."""
         try:
-            await asyncio.gather(*(undefine(self._client, kind) for kind in self._operator.kinds))
-            for one in self._webhooks:
+            await asyncio.gather(*(definitions.undefine(self._client, name) for name in self._definitions))
+            webhooks = [f"{_ADMISSION}/{_PLURALS[one['kind']]}/{one['metadata']['name']}" for one in self._webhooks]
+            for path in (*webhooks, *(one.path for one in self._configuration)):
                 with suppress(StatusError):
-                    await self._client.delete(f"{_ADMISSION}/{_PLURALS[one['kind']]}/{one['metadata']['name']}")
+                    await self._client.delete(path)
         finally:
             await self._program.kill()
             await self._client.close()
@@ -111,6 +124,12 @@ class _Beside:
         self.check()
         if not self._webhooks:
             return True
+        for one in self._operator.named:
+            if await read_or_none(self._client, one.path) is None:
+                try:
+                    await self._client.create(one.collection, one.body)
+                except StatusError:
+                    return False
         kind, body = self._operator.kinds[0], self._operator.probe
         named = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "probe"}, **body}
         try:

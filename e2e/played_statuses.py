@@ -127,6 +127,28 @@ def _of_task_run(phase: str) -> Json:
     return found
 
 
+def _of_app_wrapper(phase: str) -> Json:
+    """AppWrapper 1.2: the conditions of each phase stay, with another reason, in the next one."""
+    reasons = {"created": "", "running": "Resuming", "resumed": "Resuming"}
+    because = reasons.get(phase, phase.capitalize())
+    runs, goes_well = phase in ("running", "resumed"), phase in ("running", "resumed", "succeeded")
+    listed = []
+    if because:
+        listed = [
+            _condition("QuotaReserved", str(runs), because),
+            _condition("ResourcesDeployed", str(goes_well), because),
+            _condition("Unhealthy", str(phase == "failed"), "FailedComponent" if phase == "failed" else "Resuming"),
+        ]
+        ready = {"running": "SufficientPodsReady", "resumed": "SufficientPodsReady", "suspended": "Suspended"}
+        listed.append(_condition("PodsReady", str(runs), ready.get(phase, "Resuming")))
+    if phase in ("suspended", "resumed", "failed"):
+        listed.append(_condition("DeletingResources", "False", "DeletionComplete"))
+    podset = {"path": "template.spec.template", "replicas": 1}
+    component = {"apiVersion": "batch/v1", "kind": "Job", "name": "wrapped-abcde", "podSets": [podset]}
+    name = {"created": "Suspended", "resumed": "Running"}.get(phase, phase.capitalize())
+    return {"phase": name, "conditions": listed, "componentStatus": [component]}
+
+
 _KINDS: dict[str, Callable[[str], Json]] = {
     "TrainJob": _of_train_job,
     "PyTorchJob": _of_kubeflow("PyTorchJob", "Master", "Worker"),
@@ -135,4 +157,5 @@ _KINDS: dict[str, Callable[[str], Json]] = {
     "PaddleJob": _of_kubeflow("PaddleJob", "Master", "Worker"),
     "PipelineRun": _of_pipeline_run,
     "TaskRun": _of_task_run,
+    "AppWrapper": _of_app_wrapper,
 }

@@ -97,9 +97,11 @@ async def test_it_succeeds_after_a_suspension(lives: Lives) -> None:
         await lives.set_policy(kind.held or {})
         await mirror_until(lives, is_held=True)
         await play(lives, "suspended")
-        await lives.scene.client.merge(lives.path(), {"spec": kind.with_pod_annotations(source["spec"], {"a/b": "c"})})
+        changed = kind.with_pod_annotations(source["spec"], {"a/b": "c"})
+        await lives.scene.client.merge(lives.path(), {"spec": changed})
         await lives.set_policy(kind.released)
-        assert '"a/b": "c"' in str((await mirror_until(lives, is_held=False))["spec"]).replace("'", '"')
+        found = str((await mirror_until(lives, is_held=False))["spec"]).replace("'", '"')
+        assert ('"a/b": "c"' in found) is kind.is_changed_while_held
         await play(lives, "resumed")
     await play(lives, "succeeded")
     source = await lives.until_over()

@@ -128,11 +128,14 @@ def test_what_has_a_version_of_its_own_is_cached_by_it(tmp_path: Path, monkeypat
         ("jobset", f"require sigs.k8s.io/jobset v{build.JOBSET}"),
         ("mpi-operator", f"github.com/kubeflow/mpi-operator v{build.MPI_OPERATOR}"),
         ("training-operator", f"github.com/kubeflow/training-operator v{build.TRAINING_OPERATOR}"),
+        ("appwrapper", f"github.com/project-codeflare/appwrapper v{build.APPWRAPPER}"),
+        ("trainer", f"github.com/kubeflow/trainer/v2 v{build.TRAINER}"),
+        ("tekton", f"github.com/tektoncd/pipeline v{build.TEKTON}"),
     ],
 )
 def test_controllers_are_of_the_version_that_their_folder_says(module: str, required: str) -> None:
     """And of the one whose definitions are served."""
     assert required in (build.GOMOD / module / "go.mod").read_text()
     listed = {text.partition("@")[2] for text, _ in DEFINITIONS.values()}
-    versions = (build.JOBSET, build.MPI_OPERATOR, build.TRAINING_OPERATOR)
+    versions = (build.JOBSET, build.MPI_OPERATOR, *(one.folder.rpartition("-")[2] for one in build.FURTHER))
     assert {f"v{version}" for version in versions} <= listed

@@ -21,7 +21,7 @@ from e2e.controlplane.toolchain import CannotBuild, Go, find_go
 GOMOD = Path(__file__).parent / "gomod"
 KUBERNETES, ETCD, KWOK = "1.36.3", "3.6.5", "0.8.0"
 JOBSET, MPI_OPERATOR = "0.12.0", "0.8.2"
-TRAINING_OPERATOR = "1.9.4"
+TRAINING_OPERATOR, APPWRAPPER, TRAINER, TEKTON = "1.9.4", "1.2.2", "2.3.0", "1.15.0"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,12 @@ BINARIES = (
     Binary("jobset-controller", "jobset", "sigs.k8s.io/jobset", folder=f"jobset-{JOBSET}"),  # for e2e/operators.py
     Binary("mpi-operator", "mpi-operator", ".", folder=f"mpi-operator-{MPI_OPERATOR}"),
 )
-FURTHER = (Binary("training-operator", "training-operator", ".", folder=f"training-operator-{TRAINING_OPERATOR}"),)
+FURTHER = (
+    Binary("training-operator", "training-operator", ".", folder=f"training-operator-{TRAINING_OPERATOR}"),
+    Binary("appwrapper-controller", "appwrapper", ".", folder=f"appwrapper-{APPWRAPPER}"),
+    Binary("trainer-controller", "trainer", ".", folder=f"trainer-{TRAINER}"),
+    Binary("tekton-controller", "tekton", ".", folder=f"tekton-{TEKTON}"),
+)
 """Controllers of further kinds (``e2e/operators``), which take minutes each: built only where they are asked for."""
 
 
