@@ -30,10 +30,15 @@ async def defined(clients: Iterable[Client], definitions: Iterable[Json]) -> Asy
 
 
 async def define(client: Client, definition: Json) -> None:
-    """Serve a kind, in each of the versions that its definition serves."""
+    """Serve a kind, in each of the versions that its definition serves.
+
+    Discovery lists it then, too, which lags behind: a controller that finds its kind missing there may end.
+    """
     await client.create(DEFINITIONS, definition)
     for path in _lists(definition):
+        version, _, plural = path.rpartition("/")
         await until(partial(client.list, path), lambda _: True)
+        await until(partial(client.get, version), partial(_is_listed, plural))
 
 
 async def undefine(client: Client, name: str) -> None:
@@ -64,6 +69,10 @@ def _lists(definition: Json) -> list[str]:
     spec = definition["spec"]
     versions = [version["name"] for version in spec["versions"] if version["served"]]
     return [f"/apis/{spec['group']}/{version}/{spec['names']['plural']}" for version in versions]
+
+
+def _is_listed(plural: str, discovered: Json) -> bool:
+    return any(one["name"] == plural for one in discovered["resources"])
 
 
 async def _is_there(client: Client, path: str) -> bool:

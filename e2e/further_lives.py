@@ -144,6 +144,7 @@ TASK_RUN = Kind(
     fixed="managedBy is immutable",
     spec=lambda _: {"taskSpec": _task()},
     held=None,
+    released={},
     is_held_again=False,
     cancelled={"status": "TaskRunCancelled"},
     succeeded="Succeeded",
