@@ -54,7 +54,7 @@ programs: ## list the programs of the system that tests lack, and those tests (.
 	$(call section,programs of the system)
 	@sh .ci/packages --check && echo 'all there' || true
 
-kinds: $(READY) $(CONTROLPLANE) ## the lives of all kinds whose controllers can be built: half an hour the first time
+kinds: $(READY) $(CONTROLPLANE) ## the lives of all kinds whose controllers can be built: an hour or two the first time
 	$(call section,controllers of all kinds)
 	nice -n 10 $(PY) -m e2e.controlplane build --kinds
 	$(call section,lives and faults of all kinds)
