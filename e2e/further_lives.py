@@ -123,6 +123,7 @@ def _has_child(found: Json | None) -> bool:
 PIPELINE_RUN = Kind(
     resource=PIPELINERUNS,
     operators=(TEKTON,),
+    wants_account=True,
     fixed="managedBy is immutable",
     spec=lambda _: {"pipelineSpec": {"tasks": [{"name": "main", "taskSpec": _task()}]}},
     held={"status": "PipelineRunPending"},
@@ -141,6 +142,7 @@ PIPELINE_RUN = Kind(
 TASK_RUN = Kind(
     resource=TASKRUNS,
     operators=(TEKTON,),
+    wants_account=True,
     fixed="managedBy is immutable",
     spec=lambda _: {"taskSpec": _task()},
     held=None,
@@ -149,7 +151,7 @@ TASK_RUN = Kind(
     cancelled={"status": "TaskRunCancelled"},
     succeeded="Succeeded",
     failed="Succeeded=False",
-    fails_because="Failed",
+    fails_because="StepFailed",
     is_suspended=lambda _: False,
     pods_label="tekton.dev/taskRun",
     is_running=_because("Running"),

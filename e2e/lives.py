@@ -65,6 +65,8 @@ class Kind:
     """A merge patch of its spec, of its spec and more annotations of its pods."""
     hands_on: bool = False
     """Whether its pods get its own annotations."""
+    wants_account: bool = False
+    """Whether its controller looks for the ServiceAccount ``default`` itself: no controller makes it here."""
     passing: tuple[str, ...] = ()
     """Conditions that one whose pods end at once may end with or without."""
 
@@ -161,6 +163,7 @@ class Lives:
         self.scene = scene
         self.kind = kind
         self.managed_by = (kind.managed_by or managed_by) if managed_by else ""
+        self._is_prepared = not kind.wants_account
 
     @property
     def collection(self) -> str:
@@ -180,8 +183,18 @@ class Lives:
         resource, metadata = self.kind.resource, {"name": name, "annotations": annotations}
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
 
+    async def prepare(self) -> None:
+        """Have what its controller looks for in the namespace, on each worker."""
+        if not self._is_prepared:
+            path, body = f"/api/v1/namespaces/{self.scene.namespace}/serviceaccounts", {"metadata": {"name": "default"}}
+            for client in map(self.scene.client_of, self.scene.workers):
+                if await read_or_none(client, f"{path}/default") is None:
+                    await client.create(path, body)
+            self._is_prepared = True
+
     async def create(self, name: str = "train", *, annotations: Json | None = None, **life: Any) -> Json:
         """Create a source; ``life`` is as for ``body``. Annotations without a prefix get ours."""
+        await self.prepare()
         body = self.body(name, **life)
         given = {key if "/" in key else PREFIX + key: value for key, value in (annotations or {}).items()}
         body["metadata"]["annotations"] |= given

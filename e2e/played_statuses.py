@@ -113,7 +113,7 @@ def _of_task_run(phase: str) -> Json:
         "created": _condition("Succeeded", "Unknown", "Pending"),
         "running": _condition("Succeeded", "Unknown", "Running"),
         "succeeded": _condition("Succeeded", "True", "Succeeded"),
-        "failed": _condition("Succeeded", "False", "Failed"),
+        "failed": _condition("Succeeded", "False", "StepFailed"),
     }
     step: Json = {"name": "main", "container": "step-main"}
     found: Json = {"conditions": [conditions[phase]], "podName": "train-pod", "startTime": _now(), "steps": [step]}

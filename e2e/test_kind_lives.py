@@ -38,7 +38,9 @@ async def manager(management: ControlPlane, east: ControlPlane, west: ControlPla
 @pytest_asyncio.fixture(loop_scope="session")
 async def lives(kind: Kind, manager: ManagerProcess, scene: Scene) -> Lives:
     """Of the kind that the test is about."""
-    return Lives(scene, kind, manager.managed_by)
+    one = Lives(scene, kind, manager.managed_by)
+    await one.prepare()
+    return one
 
 
 def theirs(found: Json) -> Json:
