@@ -92,7 +92,9 @@ class Recorder:
 
     def _note(self, worker: str, kind: str, found: Json) -> Mirror:
         metadata: dict[str, Any] = found["metadata"]
-        source_uid = metadata.get("labels", {}).get(names.SOURCE_UID, "")
+        # A mirror has no owner: what a controller owns has copies of its labels, as a PipelineRun's TaskRuns have.
+        is_copy = any(owner.get("controller") for owner in metadata.get("ownerReferences", ()))
+        source_uid = "" if is_copy else metadata.get("labels", {}).get(names.SOURCE_UID, "")
         mirror = Mirror(worker, metadata["uid"], source_uid)
         if kind == "DELETED":
             self._existing.discard(mirror)
