@@ -78,7 +78,8 @@ class MovingLaws(StartOverLaws):
         self._complete: set[str] = set()
         """Uids of mirrors that have completed."""
         self._moved_back: set[tuple[str, str]] = set()
-        """Uids of sources and the workers that they were moved to, until they have a mirror there since."""
+        """Uids of sources and the workers that they were moved to, or placed on anew where no mirror of theirs is left,
+        until they have a mirror there since."""
 
     def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         before, worker = placed(old), placed(new)
@@ -90,6 +91,8 @@ class MovingLaws(StartOverLaws):
                 **old,
                 "status": {**old["status"], "conditions": []},
             }  # the rest is judged as for one without a place
+        elif worker is not None and before is None and worker not in [there for there, _ in self.live[uid]]:
+            self._moved_back.add((uid, worker))  # its mirror there went, in a drain, before it was refused elsewhere
         super()._look_at_source(uid, old, new, request)
 
     def _look_at_move(self, uid: str, before: str, worker: str, old: Json, new: Json) -> None:
