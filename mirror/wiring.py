@@ -143,6 +143,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             settings.workers.move_limit,
             settings.workers.seed_progress,
             int(settings.workers.fence_ttl_seconds),
+            settings.placement.retry_after_seconds,
         ),
         move_rate=settings.workers.move_rate,
         suspends_losers=settings.workers.losers == "suspend",

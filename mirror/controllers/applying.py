@@ -25,6 +25,8 @@ from mirror.decide.plan import (
     FindMirror,
     JudgeMirror,
     PatchMirror,
+    ProvePods,
+    ProveStep,
     ReleaseSource,
     RenewLease,
     ReportOtherManager,
@@ -99,6 +101,8 @@ class Applier:
                     namespace = worker.namespace_of(seen.key.namespace)
                     key = MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name)
                     await self._mirrors.delete(worker, key, action.uid, because=action.because, version=action.version)
+                case ProvePods():
+                    self._prove(seen, action)
                 case DeleteSource():
                     await self._sources.delete(seen)
                 case StopKind():
@@ -118,6 +122,20 @@ class Applier:
             assigner.assign(seen.key, seen.source.uid, action.worker, spread_by=spread_by)
         else:
             assigner.request(waiter_of(seen, self._t.state.priorities), is_reason_reported=action.is_reason_reported)
+
+    def _prove(self, seen: Snapshot, action: ProvePods) -> None:
+        """Nothing is awaited: what is found out names the key."""
+        pods, mirror = self._t.worker(action.worker).pods, seen.mirror
+        if pods is None:
+            return
+        match action.step:
+            case ProveStep.BEGIN if mirror is not None:
+                selector, namespace = seen.source.kind.pod_selectors(mirror)[0], mirror.metadata.namespace
+                pods.proofs.begin(action.uid, seen.source.uid, namespace, selector)
+            case ProveStep.CONFIRM if mirror is not None:
+                pods.proofs.confirm(action.uid, mirror.metadata.resource_version)
+            case ProveStep.DROP:
+                pods.proofs.drop(action.uid)
 
     def _stop_kind(self, seen: Snapshot, action: StopKind) -> None:
         kind, state = seen.source.kind, self._t.state

@@ -169,6 +169,10 @@ class Assigner:
         """Whether a worker suits a source with this request, whatever else is on it."""
         return bool(self._index.fitting(request) & self._index.bit(worker))
 
+    def has_candidates(self, request: PlacementRequest) -> bool:
+        """Whether any worker takes a source with this request, now or once it has room."""
+        return any(self._index.is_usable(name) for name, _ in self._index.named(self._index.fitting(request)))
+
     # -- sources: what changes -----------------------------------------------------------------------------------------
 
     def release_unusable(self, key: SourceKey, uid: str) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from mirror.controllers.history import Changes, Entry
-from mirror.controllers.requesting import placement_request_of
+from mirror.controllers.requesting import avoided_workers, placement_request_of, refusal_texts, without
 from mirror.controllers.sources import source_key
 from mirror.controllers.state import MirroringState
 from mirror.decide.snapshot import Memory
@@ -100,10 +100,15 @@ class Knowledge:
     def _obstacles(self, kind: Kind, found: Object, memory: Memory) -> Mapping[str, str]:
         """Under ``""`` what is wrong with itself."""
         try:
-            request = placement_request_of(kind, found, memory)
+            avoided = self._avoided(kind, found, memory)
+            request = without(placement_request_of(kind, found, memory), avoided)
         except BadAnnotation as error:
             return {"": str(error)}
-        return self.state.assigner.obstacles(request, memory.refusal_texts)
+        return self.state.assigner.obstacles(request, refusal_texts(memory, avoided))
+
+    def _avoided(self, kind: Kind, found: Object, memory: Memory) -> frozenset[str]:
+        """Workers that it is not placed on since nothing of it became ready there not long ago (D31)."""
+        return avoided_workers(self.state.assigner, kind, found, memory, self.state.environment.clock.now())
 
     def changes(self) -> Changes:
         """Which sources changed since the last time."""
@@ -158,10 +163,11 @@ class Knowledge:
     def _why_unplaced(self, kind: Kind, found: Object) -> str:
         memory = self.state.memories.of(found.metadata.uid)
         try:
-            request = placement_request_of(kind, found, memory)
+            avoided = self._avoided(kind, found, memory)
+            request = without(placement_request_of(kind, found, memory), avoided)
         except BadAnnotation as error:
             return str(error)
-        why = self.state.assigner.why(request, memory.refusal_texts)
+        why = self.state.assigner.why(request, refusal_texts(memory, avoided))
         return why.text if why is not None else ""
 
     def _own_entries(self, kind: Kind, found: Object, *, was_held: bool) -> Iterator[Entry]:

@@ -11,7 +11,13 @@ from datetime import datetime
 
 from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
-from mirror.controllers.requesting import placement_request_of
+from mirror.controllers.requesting import (
+    avoided_workers,
+    placement_request_of,
+    refusal_texts,
+    tried_workers,
+    without,
+)
 from mirror.controllers.state import MirroringState
 from mirror.decide.draining import is_to_leave
 from mirror.decide.expired_leases import has_ended_by_lease
@@ -19,17 +25,20 @@ from mirror.decide.fencing import concerns, fence_state
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.moving import is_completed_copy, is_to_be_moved
+from mirror.decide.retrying import seconds_until_due
 from mirror.decide.snapshot import (
     AssignmentState,
     FenceState,
     Memory,
     Policy,
     RecordTrust,
+    RetrySight,
     ReturnedCopy,
     Snapshot,
     Source,
     WorkerSight,
 )
+from mirror.kinds.asking import was_retried
 from mirror.kinds.base import BadAnnotation, Kind, is_held
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
@@ -40,6 +49,7 @@ from mirror.model.terms import NO_TERMS
 from mirror.workers.pods import PodWatches
 from mirror.workers.worker import Worker
 
+_NONE: frozenset[str] = frozenset()
 NOT_REGISTERED = "no Secret registers it"
 
 
@@ -105,10 +115,13 @@ class Observer:
             is_moving = has_ended_by_lease(source, own if is_reachable else None, memory)
         is_leaving = is_to_leave(source, sight, own, self._policy, on_loss)
         refused_now = _refused_now(source, memory)
-        goes = bool(refused_now) or is_leaving or (is_moving and not held)
-        assignment = AssignmentState()
+        retry = self._retry_of(source, worker, sight, own, memory, on_loss)
+        is_due = retry is not None and retry.due_in == 0
+        goes = bool(refused_now) or is_leaving or (is_moving and not held) or is_due
+        assignment, avoided = AssignmentState(), _NONE
         if (source.placed is None or goes) and not (source.is_finished or source.is_deleting):
-            assignment = self._assignment_of(key, source, memory, goes=goes)
+            avoided = self._avoided(source, memory, is_due=is_due)
+            assignment = self._assignment_of(key, source, memory, avoided, goes=goes)
         watched = worker.pods if worker is not None else None
         return Snapshot(
             key=key,
@@ -135,7 +148,41 @@ class Observer:
             namespace_on_loss=on_loss,
             concerns_lease=concerns_lease,
             fence=fence,
+            retry=retry,
+            avoided=avoided,
         )
+
+    def _retry_of(
+        self,
+        source: Source,
+        worker: Worker | None,
+        sight: WorkerSight | None,
+        mirror: Object | None,
+        memory: Memory,
+        on_loss: OnNamespace,
+    ) -> RetrySight | None:
+        """Whether it is tried on another worker; nothing where that is not wanted, and not under way (D31)."""
+        if self._policy.retry_after_seconds is None and not was_retried(source.found):
+            return None
+        record = source.stored.retries
+        pods = worker.pods if worker is not None else None
+        now, due_in = self._state.environment.clock.now(), None
+        if pods is not None:
+            due_in = seconds_until_due(source, sight, mirror, self._policy, on_loss, memory, now)
+        if due_in is None and not record.is_under_way:
+            return None
+        uid = record.uid if record.is_under_way else mirror.metadata.uid if mirror is not None else ""
+        proof = pods.proofs.of(uid) if pods is not None else None
+        return RetrySight(due_in, proof, pods is not None and pods.proofs.has_room)
+
+    def _avoided(self, source: Source, memory: Memory, *, is_due: bool) -> frozenset[str]:
+        """Workers that it is not to be placed on: on those where nothing of it runs it is, where there is no other."""
+        now = self._state.environment.clock.now()
+        if is_due:
+            return tried_workers(source.kind, source.found, now) | frozenset((source.placed or "",))
+        with suppress(BadAnnotation):
+            return avoided_workers(self._state.assigner, source.kind, source.found, memory, now)
+        return frozenset()
 
     def _term_of(self, assignment: AssignmentState) -> str:
         """In which the slot of its worker is held, of the one that it is to be recorded on, too (S6)."""
@@ -154,14 +201,16 @@ class Observer:
         left = None if memory.lease_ends_at is None else memory.lease_ends_at - clock
         return sight, fence_state(source, sight, self._policy, mirror, now=now, sent_ends_in=left)
 
-    def _assignment_of(self, key: SourceKey, source: Source, memory: Memory, *, goes: bool) -> AssignmentState:
+    def _assignment_of(
+        self, key: SourceKey, source: Source, memory: Memory, avoided: frozenset[str], *, goes: bool
+    ) -> AssignmentState:
         """Of a source that has no worker, or ``goes``: was refused where it is recorded, or is to leave that."""
         state, refused_now = self._state, _refused_now(source, memory)
         found_on = None if goes else self._where_found(source)
         if not self._state.share.assigns:
             return AssignmentState(obstruction=_refusal_of(memory, refused_now), found_on=found_on)
         try:
-            request = placement_request_of(source.kind, source.found, memory)
+            request = without(placement_request_of(source.kind, source.found, memory), avoided)
         except BadAnnotation as error:
             why = Obstruction(error.reason, str(error))
             return AssignmentState(obstruction=why, found_on=found_on)
@@ -171,7 +220,7 @@ class Observer:
         if assigned is None and not refused_now:
             available = state.assigner.available_for(request)
         if assigned is None and available is None and self._have_workers_settled():
-            unplaced = state.assigner.why(request, memory.refusal_texts)
+            unplaced = state.assigner.why(request, refusal_texts(memory, avoided))
         return AssignmentState(assigned=assigned, available=available, obstruction=unplaced, found_on=found_on)
 
     def _trust_of(self, source: Source, memory: Memory) -> RecordTrust:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
+from msgspec.structs import replace
+
+from mirror.batch import times
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.priority_classes import Priorities
 from mirror.controllers.sources import Sources
@@ -15,6 +19,7 @@ from mirror.kinds.dependencies import BadCarry, requested_kinds
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.retries import AVOIDED_SECONDS
 from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest, reserved_namespaces
 from mirror.placement.policy import DEFAULT, Filter, PlacementPolicy
 from mirror.placement.preferences import BadPreference, order_of, priority_of, spread_of
@@ -25,6 +30,7 @@ from mirror.workers.inventory import IdentityRejected
 from mirror.workers.worker import Worker
 
 T = TypeVar("T")
+TRIED_TEXT = "no pod of it became ready there"
 DECLARED_WRONG = (KubeconfigRefused.__name__, IdentityRejected.__name__)
 """What has to be mended where a worker is declared: waiting does not help."""
 
@@ -55,6 +61,42 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory) -> Placement
     return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by, queue, kind.name)
 
 
+def tried_workers(kind: Kind, found: Object, now: datetime) -> frozenset[str]:
+    """Where nothing of a source became ready not long ago (D31)."""
+    tried = kind.retry.tried(found) if kind.retry is not None else ()
+    return frozenset(one.worker for one in tried if _is_recent(one.at, now)) if tried else frozenset()
+
+
+def _is_recent(at: str, now: datetime) -> bool:
+    try:
+        return now.timestamp() - times.seconds(at) < AVOIDED_SECONDS
+    except times.BadTime:
+        return False
+
+
+def avoided_workers(assigner: Assigner, kind: Kind, found: Object, memory: Memory, now: datetime) -> frozenset[str]:
+    """Those of them that it is not placed on, as long as others are eligible (D31).
+
+    Raises:
+        BadAnnotation: what it says cannot be understood.
+    """
+    tried = tried_workers(kind, found, now)
+    if not tried:
+        return tried
+    request = without(placement_request_of(kind, found, memory), tried)
+    return tried if assigner.has_candidates(request) else frozenset()
+
+
+def without(request: PlacementRequest, workers: frozenset[str]) -> PlacementRequest:
+    """The same request, but not on these workers."""
+    return replace(request, refused_by=request.refused_by | workers) if workers else request
+
+
+def refusal_texts(memory: Memory, avoided: frozenset[str]) -> dict[str, str]:
+    """By worker, why it is not placed there, for people."""
+    return dict.fromkeys(avoided, TRIED_TEXT) | memory.refusal_texts
+
+
 def _preference(name: str, read: Callable[[Mapping[str, str]], T], found: Object) -> T:
     try:
         return read(found.annotations)
@@ -69,7 +111,7 @@ def waiter_of(seen: Snapshot, priorities: Priorities) -> Waiter:
         BadAnnotation: what it says cannot be understood.
     """
     source = seen.source
-    request = placement_request_of(source.kind, source.found, seen.memory)
+    request = without(placement_request_of(source.kind, source.found, seen.memory), seen.avoided)
     priority = priorities.of(source.kind, source.found)
     return Waiter(source.found.metadata.creation_timestamp or "", seen.key, source.uid, request, priority)
 
@@ -79,7 +121,7 @@ def why_there(assigner: Assigner, seen: Snapshot, worker: str) -> str:
     if seen.assignment.found_on == worker:
         return "its mirror was found there"
     try:
-        request = placement_request_of(seen.source.kind, seen.source.found, seen.memory)
+        request = without(placement_request_of(seen.source.kind, seen.source.found, seen.memory), seen.avoided)
     except BadAnnotation:  # it was none when the worker was assigned
         return ""
     return assigner.why_there(request, worker)

@@ -233,6 +233,12 @@ class SourceWriter:
             t.state.intake.add(key)
             if (left := seen.source.placed) not in (None, write.records):
                 t.judge_mirror(seen, left)
+        if write.retry:
+            worker = seen.source.placed or ""
+            t.environment.metrics.retries.labels(worker, write.retry).inc()
+            self._log.info("retry", source=key, worker=worker, outcome=write.retry)
+            if write.clears:
+                t.state.memories.begin_anew(seen.source.uid)
         if write.clears:
             t.state.memories.set(seen.source.uid, refused_on="", recorded_on="")
             self._log.info("placement cleared", source=key, worker=seen.source.placed)

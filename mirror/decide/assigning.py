@@ -94,7 +94,7 @@ def _wait_for_assignment(seen: Snapshot) -> Plan:
     # Although it may wait already: its request may be another one by now. Before the write, which takes a while.
     request = RequestAssignment(is_reason_reported=why is not None)
     again = [later] if later is not None else []
-    if not why or why.reason == Reason.KIND_RUNS_HERE:
+    if not why or why.reason == Reason.KIND_RUNS_HERE or seen.avoided:
         again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a worker, or another reason to wait
     requests = () if is_invalid else (request,)
     mistakes = _point_out_mistakes(seen) if write else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -24,6 +25,8 @@ class WriteSource(msgspec.Struct, frozen=True):
     shows_waiting: bool = False
     """It changes what the source says that it waits for."""
     is_mirrored_status: bool = False
+    retry: str = ""
+    """What it begins or ends of trying the source elsewhere (``retrying``), as it is counted (D31)."""
     more: bool = False
     """Another status follows at once."""
     cut: int = 0
@@ -127,6 +130,25 @@ class DeleteMirror(msgspec.Struct, frozen=True):
     because: str = "its retention is over"
 
 
+class ProveStep(Enum):
+    """What to do about the pods of a mirror that is to be tried elsewhere."""
+
+    BEGIN = "begin"
+    CONFIRM = "confirm"
+    """The mirror, as it was seen, has none any more."""
+    DROP = "drop"
+    """What was seen of them is not wanted any more."""
+
+
+class ProvePods(msgspec.Struct, frozen=True):
+    """Look at the pods of the mirror, so that it is known whether any ever ran (D31)."""
+
+    worker: str
+    uid: str
+    """Of the mirror."""
+    step: ProveStep
+
+
 class DeleteSource(msgspec.Struct, frozen=True):
     """Delete the source, whose time to live is over (D25)."""
 
@@ -169,6 +191,7 @@ Action = (
     | CoverLeases
     | RenewLease
     | DeleteMirror
+    | ProvePods
     | DeleteSource
     | StopKind
     | ReportOtherManager
@@ -200,4 +223,4 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 _OF_ASSIGNMENT = (RequestAssignment, AwaitMove)
-_WITHOUT_REQUEST = (*_OF_ASSIGNMENT, ReportOtherManager, EmitEvent)
+_WITHOUT_REQUEST = (*_OF_ASSIGNMENT, ProvePods, ReportOtherManager, EmitEvent)

@@ -35,6 +35,7 @@ from mirror.decide.plan import (
     StopKind,
 )
 from mirror.decide.recreating import limit_text, start_over
+from mirror.decide.retrying import begin_retry, retry_elsewhere
 from mirror.decide.seeding import seed_held_mirror
 from mirror.decide.snapshot import Look, Snapshot
 from mirror.decide.terms import in_term, touch_record
@@ -329,12 +330,14 @@ RULES: tuple[Rule, ...] = (
     store_seen_end,
     move_from_lost_worker,
     wait_for_worker,
+    retry_elsewhere,
     leave_draining_worker,
     make_room_for_mirror,
     care_for_missing_mirror,
     give_up_replaced_mirror,
     seed_held_mirror,
     mark_lease,
+    begin_retry,
     follow,
 )
 RULES_OF_UNPLACED = frozenset((restore_erased_record, hold_suspended, wait_to_record, assign_worker))

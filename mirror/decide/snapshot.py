@@ -15,6 +15,7 @@ from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
 from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.reasons import Obstruction
+from mirror.model.retries import PodProof
 
 
 class Look(Enum):
@@ -126,6 +127,12 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     lease_ends_at: float | None = None
     """When the newest lease ends that this process sent, monotonic; None until it had an answer to one (D14)."""
     lease_refused_at: float = float("-inf")
+    retry_ruled_out: str = ""
+    """The uid of a mirror of which a pod has started: it is not tried elsewhere (D31)."""
+    retry_at: float = float("-inf")
+    """When its pods are looked at again for that, monotonic."""
+    retry_told: str = ""
+    """Why it is not tried elsewhere, as was reported."""
     breach_told: str = ""
     """The uid of a copy that ran although it must not have, as was reported."""
     other_manager: str = ""
@@ -187,6 +194,9 @@ class MemoryChange(TypedDict, total=False):
     move_at: float | None
     lease_ends_at: float | None
     lease_refused_at: float
+    retry_ruled_out: str
+    retry_at: float
+    retry_told: str
     breach_told: str
     other_manager: str
     is_marked_by_us: bool
@@ -257,8 +267,21 @@ class Policy(msgspec.Struct, frozen=True):
     seed_progress: bool = False
     """What was counted goes along with a move, where the worker lets us write statuses."""
     fence_ttl_seconds: int = 1800
+    retry_after_seconds: float | None = None
+    """So long no pod of a mirror may become ready before it is tried elsewhere; None: for ever (D31)."""
     manager: str = ""
     """The namespace of this manager, by which others of the same cluster know its Jobs; empty: nobody asks."""
+
+
+class RetrySight(msgspec.Struct, frozen=True):
+    """Of a source that is tried elsewhere, or may be (D31)."""
+
+    due_in: float | None = None
+    """Seconds until that may begin; None: it may not."""
+    proof: PodProof | None = None
+    """What this process has seen of its mirror's pods; None: it has not looked."""
+    has_room: bool = False
+    """Whether it may look at those of another one."""
 
 
 class ReturnedCopy(msgspec.Struct, frozen=True):
@@ -333,6 +356,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     fence: FenceState | None = None
     """Of a source that is to be fenced and whose worker is unreachable."""
     returned: ReturnedCopy | None = None
+    retry: RetrySight | None = None
+    """None: it is not tried elsewhere."""
+    avoided: frozenset[str] = frozenset()
+    """Workers that it is not to be placed on, since nothing of it became ready there not long ago (D31)."""
 
     @property
     def recorded_uid(self) -> str:

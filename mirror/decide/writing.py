@@ -55,7 +55,8 @@ def source_write(
         changes.append((names.MANAGER, manager))
     if names.HELD in stored and not seen.source.is_suspended:
         changes.append((names.HELD, None))  # somebody released it before us; the next suspension is a user's
-    if records is not None and seen.source.placed not in (None, records) and names.MIRROR_UID in stored:
+    leaves = clears or (records is not None and seen.source.placed not in (None, records))
+    if leaves and names.MIRROR_UID in stored:
         changes.append((names.MIRROR_UID, None))  # of the mirror on the worker that it leaves
     if mirror is not None:
         status = mirror.following.status

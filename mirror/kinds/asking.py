@@ -9,7 +9,7 @@ from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 
-_MOVED = names.MOVED.encode()
+_MOVED, _RETRYING = names.MOVED.encode(), names.RETRYING.encode()
 
 
 def is_ours(kind: Kind, found: Object, managed_by: str) -> bool:
@@ -46,3 +46,8 @@ def release_operations(kind: Kind, found: Object) -> list[Mapping[str, Any]]:
 def was_moved(source: Object) -> bool:
     """Whether a source may have left something behind (D14), without decoding anything: few have."""
     return _MOVED in bytes(source.status)
+
+
+def was_retried(source: Object) -> bool:
+    """Whether a source is or was tried on another worker (D31), without decoding anything: few were."""
+    return _RETRYING in bytes(source.status)

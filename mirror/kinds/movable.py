@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
+from mirror.kinds.retryable import RetryableKind, RetryableSource, UnretryableSource
 from mirror.kube.objects import Object
 from mirror.model.moves import Moves
 
 
-class MovableSource(Protocol):
+class MovableSource(RetryableSource, Protocol):
     """See ``base.StoredSource``: statuses are whole ones, such that the API server takes them."""
 
     @property
@@ -65,7 +66,7 @@ class MovableSource(Protocol):
         ...
 
 
-class UnmovableSource(ABC):
+class UnmovableSource(UnretryableSource, ABC):
     """``MovableSource`` of a kind that is not moved (``can_move``): it ends where it is, and a new one begins anew."""
 
     status: Mapping[str, Any]
@@ -115,7 +116,7 @@ class UnmovableSource(ABC):
         return self.placed_status(worker, now) or dict(self.status if status is None else status)
 
 
-class MovableKind(Protocol):
+class MovableKind(RetryableKind, Protocol):
     """See ``base.Kind``."""
 
     @property

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     WORKER_UNREACHABLE = "WorkerUnreachable"
     WORKER_LOST = "WorkerLost"
     LEASE_EXPIRED = "LeaseExpired"
+    RETRYING_ELSEWHERE = "RetryingElsewhere"
     RELEASE_REFUSED = "ReleaseRefused"
     MIRROR_REFUSED = "MirrorRefused"
     MIRROR_NOT_CREATED = "MirrorNotCreated"

@@ -156,6 +156,7 @@ def _check_together(settings: Settings) -> list[Problem]:
         *_check_cluster_profiles(settings.workers.cluster_profiles),
         *_check_scores(settings.placement.scores),
         *_check_losses(settings.workers),
+        *_check_retries(settings),
         *_check_sharding(settings),
     ]
 
@@ -222,6 +223,23 @@ def _check_losses(workers: Workers) -> list[Problem]:
     if workers.on_loss in (OnLoss.WAIT, *workers.on_loss_allowed):
         return []
     return [Problem("workers.onLoss", f"{workers.on_loss} is not in onLossAllowed")]
+
+
+def _check_retries(settings: Settings) -> list[Problem]:
+    """What proves that nothing of a Job ran is in its pods; one manager must know of all workers that it may be on."""
+    key = "placement.retryAfter"
+    if settings.placement.retry_after_seconds is None:
+        return []
+    problems = []
+    if settings.workers.watch_pods != "labelled":
+        problems.append(
+            Problem(key, "needs workers.watchPods: labelled, since only pods prove that none ran; set that")
+        )
+    if settings.sharding.slots != 1:
+        problems.append(
+            Problem(key, f"cannot be used yet where sharding.slots is {settings.sharding.slots}; remove it")
+        )
+    return problems
 
 
 def _check_job_controller(jobs: JobController) -> list[Problem]:

@@ -95,6 +95,11 @@ class Placement(Section, frozen=True):
     filters: Annotated[tuple[str, ...], rules.FILTERS] = ("capacity",)
     """Those that may be left out."""
     scores: tuple[ScoreWeight, ...] = (ScoreWeight(),)
+    retry_after_seconds: Annotated[float | None, rules.OPTIONAL_DURATION] = msgspec.field(
+        name="retryAfter", default=None
+    )
+    """So long no pod of a mirror may become ready before its Job is tried on another worker, if none ever ran; None: it
+    is not (D31)."""
     priority_classes: Annotated[bool, rules.SWITCH] = False
     """Jobs that wait are ordered by the PriorityClass of their pods, too."""
 

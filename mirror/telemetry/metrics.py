@@ -261,6 +261,8 @@ class Metrics:
         text = "Looks at a Job that were put off, because it had made as many requests as one Job may"
         self.throttled_keys = counter("throttled_keys", text)
         self.secondary_mirrors = counter("secondary_mirrors", "Mirrors made anew because a user asked for it", "why")
+        text = "Attempts to run a source on another worker, as no pod of it became ready where it is, by what they did"
+        self.retries = counter("retries", text, "worker", "outcome")
         self.external_jobs = Counter(
             "job_controller_jobs_by_external_controller",
             "Jobs whose spec.managedBy names an external controller (KEP-4368: jobs_by_external_controller_total)",

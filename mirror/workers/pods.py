@@ -34,6 +34,7 @@ from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers import pod_events, pod_trouble
 from mirror.workers.pod_events import Warned
+from mirror.workers.pod_proofs import PodProofs
 from mirror.workers.pod_trouble import Trouble
 
 MOST_PODS = 5_000
@@ -98,6 +99,8 @@ class PodWatches:
     def __init__(self, host: PodHost, *, log: Log) -> None:
         self._host = host
         self._log = log
+        self.proofs = PodProofs(host.on_change, log=log)
+        """Whether any pod of a mirror that is to be tried elsewhere ever ran (D31)."""
         self._store = Store({BY_SOURCE: lambda pod: (pod_trouble.stored_source(pod),)})
         self._notes: OrderedDict[str, _Note] = OrderedDict()
         self._noted: dict[str, set[str]] = {}
@@ -134,6 +137,7 @@ class PodWatches:
                 name = f"warnings {self._host.worker} in {namespace or '*'}"
                 scope.create_task(supervise(name, follow, log=self._log), name=name)
             scope.create_task(self._look_up(client), name=f"owners of pods {self._host.worker}")
+            scope.create_task(self.proofs.run(client), name=f"proofs {self._host.worker}")
 
     def _accepts(self, pod: Object) -> bool:
         kept = self._condense(pod)

@@ -153,6 +153,7 @@ class Drill:
     has_time_to_live = False
     can_move = False
     fence = None
+    retry = None
     can_vanish = False
 
     def doubt_schema(self) -> None:

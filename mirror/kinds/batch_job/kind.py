@@ -16,6 +16,7 @@ from mirror.kinds.batch_job import (
     needs,
     pods,
     reading,
+    retry,
     rule_names,
     seeding,
     status_moved,
@@ -25,6 +26,7 @@ from mirror.kinds.batch_job import (
     trace,
 )
 from mirror.kinds.batch_job.fence import JobFence
+from mirror.kinds.batch_job.retry import JobRetry
 from mirror.kinds.batch_job.spec_facts import facts_of
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.batch_job.status_stored import StoredJob
@@ -37,6 +39,7 @@ from mirror.kube.resources import JOBS, Resource
 from mirror.model import names
 from mirror.model.moves import Moves
 from mirror.model.reasons import Obstruction
+from mirror.model.retries import Retries
 from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
 
@@ -81,6 +84,12 @@ class JobSource(StoredJob, frozen=True):
     ) -> Status | None:
         return status_moved.moved_status(self, moves, now, is_drained=is_drained, because=because)
 
+    def retrying_status(self, status: Mapping[str, Any] | None, retries: Retries, now: datetime) -> Status | None:
+        return retry.retrying_status(self, status, retries, now)
+
+    def retried_status(self, retries: Retries, now: datetime) -> Status | None:
+        return retry.retried_status(self, retries, now)
+
     @property
     def has_seed(self) -> bool:
         return seeding.has_seed(self)
@@ -118,6 +127,7 @@ class BatchJob:
     has_time_to_live = False
     can_move = True
     fence = JobFence()
+    retry = JobRetry()
     can_vanish = False
 
     # -- what an object says -------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from mirror.kinds.batch_job.status_own import (
     with_conditions,
 )
 from mirror.kinds.batch_job.status_stored import (
+    RETRIED,
     WORKER_DRAINED,
     WORKER_LOST,
     StoredJob,
@@ -253,7 +254,7 @@ def _suspension(seen: _Seen) -> Condition | None:
     """The condition Suspended to show; None leaves what is stored."""
     stored, mirror = seen.stored, seen.mirror
     if reported := mirror.condition(SUSPENDED):
-        is_ours = reported.get("reason") in (WORKER_LOST, WORKER_DRAINED)  # only we say what a move has to do with it
+        is_ours = reported.get("reason") in (WORKER_LOST, WORKER_DRAINED, RETRIED)  # only we say why
         return {**reported, "reason": conditions.JOB_SUSPENDED} if is_ours else reported
     is_suspended = stored.is_true(SUSPENDED)
     if seen.mirror_suspended:

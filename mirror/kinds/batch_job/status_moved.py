@@ -8,11 +8,13 @@ from typing import Any
 
 from mirror.batch import conditions, times
 from mirror.batch.conditions import SUSPENDED, TRUE
+from mirror.kinds.batch_job.retry import record_of
 from mirror.kinds.batch_job.status_own import MIRRORED_REASON, MOVED_REASON, PLACED_REASON
 from mirror.kinds.batch_job.status_stored import WORKER_DRAINED, WORKER_LOST, StoredJob, served
 from mirror.kinds.stored_source import Status
 from mirror.model import names
 from mirror.model.moves import Moves
+from mirror.model.retries import RetryState
 
 
 def moved_status(
@@ -29,6 +31,9 @@ def moved_status(
     text = f"{because[:1].upper()}{because[1:]}" if because else f"Worker {moves.origin} is {why}"
     text = f"{text}; the Job starts again on {moves.to}"
     listed = conditions.without(stored.conditions, names.MIRRORED)
+    if (retries := stored.retries).is_under_way:
+        over = retries.given_up("it was moved", keeps_start=retries.state is RetryState.PROVED)
+        listed = conditions.upsert(listed, record_of(over, now))
     for one in (
         conditions.new(SUSPENDED, TRUE, reason=reason, message=text, at=at),
         conditions.new(names.PLACED, TRUE, reason=PLACED_REASON, message=moves.to, at=at),

@@ -20,16 +20,19 @@ from mirror.kinds import explaining
 from mirror.kinds.stored_source import Status
 from mirror.model import names
 from mirror.model.moves import Moves, parse_moves
+from mirror.model.retries import Retries, parse_retries
 
 _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
 _LEFT_OUT_EMPTY = frozenset((*_COUNTERS, "completedIndexes", "conditions"))
-_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, names.MOVED, SUSPENDED))
+_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, names.MOVED, names.RETRYING, SUSPENDED))
 """Conditions that say nothing about how the Job ends."""
 WORKER_LOST, WORKER_DRAINED = "WorkerLost", "WorkerDrained"
 """Reasons of Suspended from a move until its new mirror has started; in a drain before its mirror goes, too (D14)."""
+RETRIED = "RetriedElsewhere"
+"""Reason of Suspended once it left a worker on which nothing of it ran, until its next mirror has started (D31)."""
 _value = itemgetter(1)
-_SAY_IT_STARTED = ("startTime", *_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
+_COUNT_PODS = (*_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
 
 
 class StoredJob(msgspec.Struct, frozen=True):
@@ -66,7 +69,7 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def has_started(self) -> bool:
-        return _has_run(self.status) or self.has_verdict
+        return _has_run(self.status, self.conditions) or self.has_verdict
 
     @property
     def start(self) -> str | None:
@@ -102,6 +105,15 @@ class StoredJob(msgspec.Struct, frozen=True):
     def moves(self) -> Moves:
         """How often it was moved, and what it left behind (D14)."""
         return parse_moves(_message(self.conditions, names.MOVED) or "") if names.MOVED in self.true else Moves()
+
+    @property
+    def retries(self) -> Retries:
+        """Whether it is tried on another worker, and where it was (D31)."""
+        return retries_of(self.conditions)
+
+    @property
+    def kept_start(self) -> str:
+        return self.start or ""
 
     @property
     def waits_after_move(self) -> bool:
@@ -192,13 +204,27 @@ def verdict(status: Mapping[str, object]) -> Verdict | None:
 
 def has_started(status: Mapping[str, object]) -> bool:
     """Whether anything of the Job has run, or been decided: a startTime, any counter, or a verdict (D11)."""
-    return _has_run(status) or verdict(status) is not None
+    return _has_run(status, conditions.of(status)) or verdict(status) is not None
 
 
-def _has_run(status: Mapping[str, object]) -> bool:
-    if any(map(status.get, _SAY_IT_STARTED)):
+def _has_run(status: Mapping[str, object], listed: Sequence[Condition]) -> bool:
+    if any(map(status.get, _COUNT_PODS)):
         return True
-    return any(views.mapping(status.get("uncountedTerminatedPods")).values())
+    if any(views.mapping(status.get("uncountedTerminatedPods")).values()):
+        return True
+    start = status.get("startTime")
+    return bool(start) and not _is_kept_start(start, listed)
+
+
+def _is_kept_start(start: object, listed: Sequence[Condition]) -> bool:
+    """Whether the API has kept it of a mirror of which nothing ran (V37): until the next one starts it is suspended."""
+    return retries_of(listed).start == start and conditions.is_true(listed, SUSPENDED)
+
+
+def retries_of(listed: Sequence[Condition]) -> Retries:
+    """What the conditions of a source say of its retries."""
+    found = conditions.find(listed, names.RETRYING)
+    return Retries() if found is None else parse_retries(found.get("status"), found.get("message"))
 
 
 def placed_worker(status: Mapping[str, object]) -> str | None:

@@ -50,6 +50,7 @@ class DeclaredKind:
     keeps_metadata_in_status = False
     can_move = False
     fence = None
+    retry = None
     can_vanish = True
 
     def __init__(self, entry: KindEntry) -> None:

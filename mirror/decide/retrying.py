@@ -1,0 +1,287 @@
+"""A source of which no pod ever ran is tried on another worker, where that is a definite fact (D2, D31). Pure.
+
+What proves it, the states and what must stay true are in decision 0016: waiting → draining → proved → gone. The record
+is the condition ``jobmirror.io/Retrying``; what was seen of pods is this process's (``workers.pod_proofs``). Whatever
+is not as it should be ends it: the mirror stays, and is resumed by ``following`` as any that its source wants to run.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from mirror.batch import times
+from mirror.decide.following import follow, problem_and_patch
+from mirror.decide.identity import Identity
+from mirror.decide.loss_policies import is_to_be_fenced
+from mirror.decide.plan import (
+    Action,
+    AwaitMove,
+    DeleteMirror,
+    EmitEvent,
+    FindMirror,
+    Plan,
+    ProvePods,
+    ProveStep,
+    RequestAssignment,
+    WriteSource,
+)
+from mirror.decide.snapshot import Look, Memory, MemoryChange, Policy, Snapshot, Source, WorkerSight
+from mirror.decide.writing import FromMirror, source_write
+from mirror.kinds.base import Changes
+from mirror.kube.objects import Object
+from mirror.model.drains import MOVING
+from mirror.model.losses import OnNamespace
+from mirror.model.reasons import Obstruction, Reason
+from mirror.model.retries import MOST_TRIED, ProofState, Retries, RetryState
+
+AT_ONCE = 0.05
+GOES_LOOK_SECONDS = 1.0
+LOOK_SECONDS = 15.0
+PLACE_LOOK_SECONDS = 60.0
+AGAIN_SECONDS = 300.0
+"""After it could not be proved for a cause that may go away."""
+BEGUN, RETRIED, GIVEN_UP = "Begun", "Retried", "GivenUp"
+"""Outcomes, as they are counted."""
+STOP = "stopped to be tried elsewhere"
+"""Names the change that suspends a mirror."""
+UNSEEN = "this process has not seen all of its pods"
+_KEEP = AwaitMove(takes_turn=False)
+
+
+def seconds_until_due(  # noqa: PLR0913 - what speaks for and against it is all over
+    source: Source,
+    worker: WorkerSight | None,
+    mirror: Object | None,
+    policy: Policy,
+    on_namespace: OnNamespace,
+    memory: Memory,
+    now: datetime,
+) -> float | None:
+    """Until its mirror has had no ready pod for as long as the setting says; None: it is not tried elsewhere."""
+    retry, after, stored = source.kind.retry, policy.retry_after_seconds, source.stored
+    if after is None or retry is None or worker is None or not worker.is_reachable or mirror is None:
+        return None
+    if source.is_suspended or source.is_finished or source.is_deleting or stored.has_verdict or stored.moves.count:
+        return None
+    if worker.drain in MOVING or is_to_be_fenced(source, policy, on_namespace):
+        return None
+    if stored.retries.is_under_way or len(stored.retries.tried) >= MOST_TRIED:
+        return None
+    metadata = mirror.metadata
+    if memory.retry_ruled_out == metadata.uid or memory.ended is not None or metadata.deletion_timestamp is not None:
+        return None
+    since = retry.unready_since(source.found, mirror)
+    if since is None:
+        return None
+    return max(0.0, since + after - now.timestamp() - (worker.clock_offset_seconds or 0.0))
+
+
+# -- waiting -----------------------------------------------------------------------------------------------------------
+
+
+def begin_retry(seen: Snapshot) -> Plan | None:
+    """No pod of it became ready for long: its pods are looked at, and the record comes first (D31)."""
+    retry, memory = seen.retry, seen.memory
+    if retry is None or retry.due_in is None or seen.identity is not Identity.OURS or not seen.is_watched:
+        return None
+    plan = follow(seen)
+    wait = max(retry.due_in, memory.retry_at - seen.monotonic)
+    if plan is None or wait > 0:
+        return None if plan is None else _with(plan, again=wait)
+    return _look_at_pods(seen, plan)
+
+
+def _look_at_pods(seen: Snapshot, plan: Plan) -> Plan:
+    worker, mirror, retry, assignment = seen.worker, seen.mirror, seen.retry, seen.assignment
+    assert worker is not None
+    assert mirror is not None
+    assert retry is not None
+    uid, proof = mirror.metadata.uid, retry.proof
+    drop = ProvePods(worker.name, uid, ProveStep.DROP)
+    if proof is not None and proof.state is ProofState.STARTED:
+        return _with(plan, drop, remember={"retry_ruled_out": uid})
+    if proof is not None and proof.state is ProofState.BROKEN:
+        text = f"it is not tried on another worker: {proof.because}"
+        told = () if seen.memory.retry_told == text else (EmitEvent("NotRetried", text),)
+        later: MemoryChange = {"retry_at": seen.monotonic + AGAIN_SECONDS, "retry_told": text}
+        return _with(plan, drop, *told, again=AGAIN_SECONDS, remember=later)
+    if assignment.assigned is None or assignment.assigned == worker.name:
+        if assignment.available is None or assignment.available == worker.name:
+            drops = () if proof is None else (drop,)
+            return _with(plan, *drops, again=PLACE_LOOK_SECONDS)  # without another place it waits where it is
+        return _with(plan, RequestAssignment(assignment.available), _KEEP, again=AT_ONCE)
+    if proof is None:
+        if not retry.has_room:
+            return _with(plan, again=LOOK_SECONDS)
+        return _with(plan, ProvePods(worker.name, uid, ProveStep.BEGIN), _KEEP, again=LOOK_SECONDS)
+    if proof.state is ProofState.LOOKING:
+        return _with(plan, _KEEP, again=LOOK_SECONDS)
+    if any(isinstance(one, WriteSource) for one in plan.actions):
+        return _with(plan, _KEEP, again=AT_ONCE)  # what the mirror says is stored first
+    record = seen.source.stored.retries.draining(uid)
+    status = seen.source.stored.retrying_status(None, record, seen.now)
+    if status is None:
+        return _refused(seen)
+    write, _ = source_write(seen, status=status, waiting=_shown(seen))
+    return Plan(
+        f"no pod became ready on {worker.name}: it is to be tried elsewhere", (*_counted(write, BEGUN), _KEEP), AT_ONCE
+    )
+
+
+def _with(plan: Plan, *actions: Action, again: float | None = None, remember: MemoryChange | None = None) -> Plan:
+    """What is done for it anyway, and this."""
+    soonest = min((one for one in (plan.again_after_seconds, again) if one is not None), default=None)
+    return replace(
+        plan,
+        actions=(*plan.actions, *actions),
+        again_after_seconds=soonest,
+        remember={**plan.remember, **(remember or {})},
+    )
+
+
+# -- under way ---------------------------------------------------------------------------------------------------------
+
+
+def retry_elsewhere(seen: Snapshot) -> Plan | None:
+    """It is to be tried elsewhere: its mirror stops, and goes once it is proved that nothing of it ever ran (D31)."""
+    if seen.retry is None or seen.worker is None:
+        return None
+    record = seen.source.stored.retries
+    if not record.is_under_way:
+        return None
+    return _drain(seen, record) if record.state is RetryState.DRAINING else _leave(seen, record)
+
+
+def _why_not(seen: Snapshot, record: Retries) -> str:
+    """What ends it, of all that its objects say; empty: nothing does."""
+    source, mirror, worker, retry = seen.source, seen.mirror, seen.worker, seen.source.kind.retry
+    if mirror is None or seen.identity is not Identity.OURS or mirror.metadata.uid != record.uid:
+        return "its mirror there is not the one that was looked at"
+    if source.is_suspended:
+        return "the Job was suspended"
+    if source.stored.has_verdict or seen.memory.ended is not None or source.kind.summary(mirror).is_finished:
+        return "it has ended"
+    if worker is not None and worker.drain in MOVING:
+        return "the worker is drained"
+    if is_to_be_fenced(source, seen.policy, seen.namespace_on_loss):
+        return "it is to be fenced"
+    if retry is None or retry.has_counted(mirror) or retry.has_counted(source.found):
+        return "pods of it were counted"
+    if source.kind.is_suspended(mirror) and not retry.is_only_stopped(mirror):
+        return "it was changed there"
+    return ""
+
+
+def _drain(seen: Snapshot, record: Retries) -> Plan:
+    source, mirror, retry = seen.source, seen.mirror, seen.source.kind.retry
+    proof = seen.retry.proof if seen.retry is not None else None
+    why = _why_not(seen, record)
+    if mirror is not None and mirror.metadata.deletion_timestamp is not None:
+        why = why or "its mirror is being deleted there"
+    if proof is None or proof.state in (ProofState.LOOKING, ProofState.STARTED, ProofState.BROKEN):
+        why = why or (proof.because if proof is not None else "") or UNSEEN
+    if why or mirror is None or retry is None or proof is None:
+        return _give_up(seen, record, why)
+    if not source.kind.is_suspended(mirror):
+        return _stop(seen, record, mirror)
+    following = source.stored.next_status(
+        mirror,
+        now=seen.now,
+        mirror_suspended=True,
+        clock_offset_seconds=seen.worker.clock_offset_seconds if seen.worker is not None else None,
+    )
+    write, _ = source_write(seen, waiting=_shown(seen), mirror=FromMirror(mirror.metadata.uid, following))
+    if write:
+        return Plan("its pods go", (*write, _KEEP), AT_ONCE)
+    if not retry.is_drained(mirror) or retry.has_pods(source.found):
+        return Plan("its pods go", (_KEEP,), LOOK_SECONDS)
+    version = mirror.metadata.resource_version
+    if proof.state is not ProofState.CONFIRMED or proof.confirmed_version != version:
+        confirm = ProvePods(_name(seen), record.uid, ProveStep.CONFIRM)
+        return Plan("its pods are gone, as its controller says", (confirm, _KEEP), LOOK_SECONDS)
+    status = source.stored.retrying_status(None, record.proved(source.stored.kept_start), seen.now)
+    if status is None:
+        return _refused(seen)
+    write, _ = source_write(seen, status=status, waiting=_shown(seen))
+    return Plan(f"no pod of it ever ran on {_name(seen)}", (*write, _KEEP), AT_ONCE)
+
+
+def _stop(seen: Snapshot, record: Retries, mirror: Object) -> Plan:
+    """Suspend the mirror as it was looked at: in this version no pod of it is known to have run."""
+    source, retry = seen.source, seen.source.kind.retry
+    if retry is None or retry.unready_since(source.found, mirror) is None:
+        return _give_up(seen, record, "it was changed there")
+    changes = Changes(operations=source.kind.stopping(mirror), digest=f"{STOP}: {record.uid}")
+    problem, patch = problem_and_patch(replace(seen, changes=changes))
+    if problem is not None:
+        return _give_up(seen, record, problem.text)
+    return Plan(f"stops on {_name(seen)}", (*patch, _KEEP), LOOK_SECONDS)
+
+
+def _leave(seen: Snapshot, record: Retries) -> Plan:
+    """Nothing of it ever ran: its mirror is deleted as it was seen, and once it is gone the record follows."""
+    mirror, retry, memory = seen.mirror, seen.source.kind.retry, seen.memory
+    if mirror is None:
+        if memory.look is None or memory.looked_for != record.uid:
+            find = FindMirror(_name(seen), record.uid)
+            return Plan("its mirror is not in the cache", (find, _KEEP), GOES_LOOK_SECONDS)
+        if memory.look is Look.GONE:
+            return _clear(seen, record)
+        return _give_up(seen, record, "something else has its name there")
+    if mirror.metadata.uid == record.uid and mirror.metadata.deletion_timestamp is not None:
+        return Plan(f"its mirror on {_name(seen)} goes", (_KEEP,), LOOK_SECONDS)
+    why = _why_not(seen, record)
+    if why or retry is None or not retry.is_drained(mirror):
+        return _give_up(seen, record, why or "it was changed there")
+    because = "nothing of it ran, and its source is tried on another worker"
+    delete = DeleteMirror(_name(seen), record.uid, mirror.metadata.resource_version, because)
+    return Plan(f"no pod of it ran on {_name(seen)}: it goes", (delete, _KEEP), GOES_LOOK_SECONDS)
+
+
+def _clear(seen: Snapshot, record: Retries) -> Plan:
+    """It has no mirror any more, and in one write no worker; which it was is kept, so that it is avoided."""
+    worker = _name(seen)
+    status = seen.source.stored.retried_status(record.left(worker, times.of(seen.now)), seen.now)
+    if status is None:
+        return _refused(seen)
+    write, _ = source_write(seen, status=status, clears=True)
+    text = f"no pod of it became ready on worker {worker}, and none ran: it is tried on another worker"
+    drop = ProvePods(worker, record.uid, ProveStep.DROP)
+    return Plan(text, (*_counted(write, RETRIED), EmitEvent("RetriedElsewhere", text), drop, _KEEP), AT_ONCE)
+
+
+def _give_up(seen: Snapshot, record: Retries, why: str) -> Plan:
+    """It stays; what is suspended goes on as its source wants it, since the record forbids that no more."""
+    worker, mirror = _name(seen), seen.mirror
+    is_there = mirror is not None and mirror.metadata.uid == record.uid
+    over = record.given_up(why, keeps_start=not is_there)
+    status = seen.source.stored.retrying_status(None, over, seen.now)
+    if status is None:
+        return _refused(seen)
+    write, _ = source_write(seen, status=status)
+    text = f"it stays on worker {worker}: {why}"
+    drop = ProvePods(worker, record.uid, ProveStep.DROP)
+    actions = (*_counted(write, GIVEN_UP), EmitEvent("RetryGivenUp", text), drop)
+    return Plan(text, actions, AT_ONCE, {"retry_at": seen.monotonic + AGAIN_SECONDS})
+
+
+def _refused(seen: Snapshot) -> Plan:
+    why = "what is stored in its status does not allow it to be tried elsewhere"
+    write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
+    return Plan(why, write, min(later or PLACE_LOOK_SECONDS, PLACE_LOOK_SECONDS))
+
+
+def _counted(write: tuple[Action, ...], outcome: str) -> tuple[Action, ...]:
+    return tuple(replace(one, retry=outcome) if isinstance(one, WriteSource) else one for one in write)
+
+
+def _shown(seen: Snapshot) -> Obstruction:
+    text = f"no pod of it became ready on worker {_name(seen)}; it is tried on another one if none has run"
+    return Obstruction(Reason.RETRYING_ELSEWHERE, text)
+
+
+def _name(seen: Snapshot) -> str:
+    assert seen.worker is not None
+    return seen.worker.name

@@ -1,0 +1,151 @@
+"""``retryable.Retry`` of batch/v1 Jobs: which one can be proved never to have run (D31, decision 0016). Pure.
+
+A pod that ran leaves a trace: it is there, or it was counted before its finalizer went (T9). The exceptions are those
+whose finalizer goes uncounted: pods of a Job that is suspended or scaled down (both change its spec, and so its
+generation), and those that a podFailurePolicy ignores (F3). A Job that had any of these is left where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from mirror.batch import conditions, times, views
+from mirror.batch.conditions import SUSPENDED, TRUE
+from mirror.kinds.batch_job.status_stored import RETRIED, StoredJob, retries_of, served
+from mirror.kinds.queueing import queue_of
+from mirror.kinds.stored_source import Status
+from mirror.kube.objects import JUNK, Object
+from mirror.model import names
+from mirror.model.retries import Retries, Tried
+
+_RETRYING = names.RETRYING.encode()
+_COUNTED = ("succeeded", "failed", "ready", "completedIndexes", "failedIndexes")
+_PODS = ("active", "ready", "terminating")
+_DECIDING = conditions.STANDARD - {SUSPENDED}
+
+
+class _Rule(msgspec.Struct, gc=False):
+    action: str = ""
+
+
+class _Policy(msgspec.Struct, gc=False):
+    rules: list[_Rule] | None = None
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    suspend: bool | None = None
+    manual_selector: bool | None = None
+    parallelism: int | None = None
+    pod_failure_policy: _Policy | None = None
+
+
+_spec = msgspec.json.Decoder(_Spec | None)
+
+
+def _read(found: Object) -> _Spec | None:
+    """None where it makes no sense: a worker may answer anything."""
+    try:
+        return _spec.decode(found.spec) or _Spec()
+    except JUNK:
+        return None
+
+
+class JobRetry:
+    """See ``retryable.Retry``."""
+
+    def unready_since(self, source: Object, mirror: Object) -> int | None:
+        spec, wanted, status = _read(mirror), _read(source), mirror.status_dict()
+        if spec is None or wanted is None or spec.suspend or spec.parallelism == 0 or spec.manual_selector:
+            return None
+        if mirror.metadata.generation != 1 or queue_of(mirror) or names.FENCE in mirror.annotations:
+            return None
+        if self.has_counted(mirror) or self.has_counted(source) or _is_decided(status) or _has_suspension(status):
+            return None
+        if any(map(_ignores, (spec, wanted))):
+            return None
+        return _time(status.get("startTime"))
+
+    def is_drained(self, mirror: Object) -> bool:
+        status = mirror.status_dict()
+        if not self.is_only_stopped(mirror) or self.has_counted(mirror) or self.has_pods(mirror):
+            return False
+        return not _is_decided(status) and conditions.is_true(conditions.of(status), SUSPENDED)
+
+    def is_only_stopped(self, mirror: Object) -> bool:
+        spec = _read(mirror)
+        return spec is not None and spec.suspend is True and mirror.metadata.generation == 2
+
+    def has_counted(self, found: Object) -> bool:
+        status = found.status_dict()
+        if any(status.get(name) for name in _COUNTED):
+            return True
+        return any(views.mapping(status.get("uncountedTerminatedPods")).values())
+
+    def has_pods(self, found: Object) -> bool:
+        status = found.status_dict()
+        return any(status.get(name) for name in _PODS)
+
+    def tried(self, source: Object) -> tuple[Tried, ...]:
+        if _RETRYING not in bytes(source.status):
+            return ()
+        return retries_of(conditions.of(source.status_dict())).tried
+
+
+def retrying_status(
+    stored: StoredJob, status: Mapping[str, Any] | None, retries: Retries, now: datetime
+) -> Status | None:
+    """A status, or the stored one, with this record of a retry."""
+    base = stored.status if status is None else status
+    listed = conditions.upsert(conditions.of(base), record_of(retries, now))
+    return _accepted(stored, {**base, "conditions": listed})
+
+
+def retried_status(stored: StoredJob, retries: Retries, now: datetime) -> Status | None:
+    """It has no worker any more: nothing of it ever ran, and what it started on the last one counts for nothing."""
+    at = times.of(now)
+    listed = conditions.without(stored.conditions, names.PLACED, names.MIRRORED, names.PROGRESSING)
+    workers = ", ".join(one.worker for one in retries.tried)
+    text = f"No pod of it became ready on {workers}, and none ran; the Job starts on another worker"
+    suspended = conditions.new(SUSPENDED, TRUE, reason=RETRIED, message=text, at=at)
+    for one in (suspended, record_of(retries, now)):
+        listed = conditions.upsert(listed, one)
+    return _accepted(stored, {**stored.status, "conditions": listed})
+
+
+def record_of(retries: Retries, now: datetime) -> dict[str, object]:
+    """The condition of this record."""
+    state = retries.state
+    assert state is not None, "only what is recorded is written"
+    return conditions.new(names.RETRYING, state.value, reason=retries.reason, message=retries.message, at=times.of(now))
+
+
+def _accepted(stored: StoredJob, status: Status) -> Status | None:
+    shaped = served(status)
+    return None if stored.refusal(shaped) else shaped
+
+
+def _ignores(spec: _Spec) -> bool:
+    """Whether a pod of it may end without being counted (F3)."""
+    policy = spec.pod_failure_policy
+    return policy is not None and any(rule.action == "Ignore" for rule in policy.rules or ())
+
+
+def _is_decided(status: Mapping[str, Any]) -> bool:
+    return any(one.get("status") == TRUE and one.get("type") in _DECIDING for one in conditions.of(status))
+
+
+def _has_suspension(status: Mapping[str, Any]) -> bool:
+    """It was suspended at some time, whatever its generation says (W1)."""
+    return conditions.find(conditions.of(status), SUSPENDED) is not None
+
+
+def _time(value: object) -> int | None:
+    text = views.optional_text(value)
+    try:
+        return times.seconds(text) if text else None
+    except times.BadTime:
+        return None
