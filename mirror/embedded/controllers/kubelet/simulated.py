@@ -11,13 +11,15 @@ from collections.abc import Callable
 from datetime import datetime
 
 from mirror.embedded.controllers.client import Json
-from mirror.embedded.controllers.kubelet.runtime import KILLED, TERMINATED, Ended, Instant, Order, Run
+from mirror.embedded.controllers.kubelet.runtime import KILLED, TERMINATED, Ended, Instant, NotYet, Order, Run
 from mirror.embedded.podlogs import ContainerLog, PodLogs
 from mirror.model.durations import BadDuration, parse_duration
 
 PREFIX = "e2e.jobmirror.io/"
 RUN_FOR = PREFIX + "run-for"
 """How long a container runs; ``never``: until it is deleted."""
+START_AFTER = PREFIX + "start-after"
+"""How long after its pod was bound a container starts, as if its image was pulled for so long; ``never``: it does not."""
 EXIT_CODE = PREFIX + "exit-code"
 EXIT_CODE_OF_INDEX = PREFIX + "exit-code-index-"
 """The same for one index of an Indexed Job."""
@@ -91,18 +93,34 @@ class Simulated:
     def __init__(self, logs: PodLogs, chance: random.Random) -> None:
         self._logs = logs
         self._chance = chance
+        self._waiting_since: dict[str, float] = {}
+        """Since when pods have waited for their images, by uid; the steady clock."""
 
     def remark(self, container: Json) -> str:
         """Nothing: everybody knows."""
         return ""
 
     async def start(self, order: Order, on_change: Callable[[], None]) -> Run:
-        """It always starts, at once."""
+        """At once, or when its pod says.
+
+        Raises:
+            NotYet: it does not start yet.
+        """
+        self._wait_for_image(order)
         container_id = f"{SCHEME}{self._chance.getrandbits(256):064x}"
         log = ContainerLog()
         log.write(_first_words(order), order.now.wall)
         self._logs.add(container_id, log)
         return SimulatedRun(order, container_id, order.now.wall, log)
+
+    def _wait_for_image(self, order: Order) -> None:
+        after = order.pod["metadata"]["annotations"].get(START_AFTER)
+        if after is None or order.restarts:
+            return
+        uid = order.pod["metadata"]["uid"]
+        since = self._waiting_since.setdefault(uid, order.now.steady)
+        if after == "never" or order.now.steady - since < seconds_of(after, 0.0):
+            raise NotYet("ErrImagePull", f"simulated: image {order.container.get('image', '')} is not there yet")
 
     def adopt(self, order: Order, container_id: str, started_at: datetime) -> Run | None:
         """Nothing is lost with a kubelet: it runs for as long as it says, from when it began."""
@@ -114,6 +132,7 @@ class Simulated:
 
     def forget(self, pod: Json, container_ids: list[str]) -> None:
         """Its logs are gone."""
+        self._waiting_since.pop(pod["metadata"]["uid"], None)
         for one in container_ids:
             self._logs.remove(one)
 
