@@ -30,6 +30,7 @@ MACHINES = (
     "declared",
     "annotated",
     "two-managers",
+    "retrying",
 )
 
 
@@ -83,6 +84,7 @@ def play(
     from flow_machine_moves import Moving
     from flow_machine_queues import Queues
     from flow_machine_recreate import StartingOver
+    from flow_machine_retry import Retrying
     from flow_machine_two_managers import TwoManagers
     from hypothesis import HealthCheck, Phase, seed, settings
     from hypothesis.stateful import run_state_machine_as_test
@@ -92,7 +94,7 @@ def play(
 
     set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
     played: Sequence[type[Machine]] = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver)
-    played = (*played, Declared, Annotated, TwoManagers)
+    played = (*played, Declared, Annotated, TwoManagers, Retrying)
     machine = dict(zip(MACHINES, played, strict=True))[machine_of(number, machines)]
     wanted = settings(
         max_examples=max(1, STEPS // length),

@@ -17,6 +17,7 @@ from flow_machine_kinds import BothKinds
 from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
+from flow_machine_retry import Retrying
 from flow_machine_two_managers import TwoManagers
 from hypothesis import HealthCheck, Phase, seed
 from hypothesis.stateful import run_state_machine_as_test
@@ -43,8 +44,8 @@ def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: typ
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("machine", [Fencing, StartingOver, Declared, Annotated, TwoManagers])
-def test_the_same_with_leases_lost_mirrors_declared_kinds_and_two_managers(machine: type[Machine]) -> None:
+@pytest.mark.parametrize("machine", [Fencing, StartingOver, Declared, Annotated, TwoManagers, Retrying])
+def test_the_same_with_leases_lost_mirrors_declared_kinds_two_managers_and_retries(machine: type[Machine]) -> None:
     """A short one of each here: what they share is played above, and the rest by ``marathon``."""
     play(machine, 0, runs=2)
 
