@@ -39,7 +39,9 @@ PENDING: dict[str, dict[str, Any]] = {
     "indexed": {"parallelism": 2, "completions": 3, "completionMode": "Indexed"},
     "restarting": {"template_restarts": True},
     "replacing": {"parallelism": 2, "completions": 2, "podReplacementPolicy": "Failed"},
+    "unready": {"run_for": "90s"},
 }
+"""The last one runs for long before it is ready, so that nothing but its pods tells that it runs."""
 EVENTS = (
     "",
     "",
@@ -56,9 +58,14 @@ EVENTS = (
     "records are not answered",
     "the mirror is deleted there",
     "pods are deleted there",
+    "it runs there unseen",
+    "it runs there without a manager",
 )
 MOMENTS = st.sampled_from((0.0, 0.3, 1.0, 2.0, 4.0, 7.0, 9.0, 11.0, 15.0))
 """Seconds after it began to be due."""
+NEVER = 1_000_000
+PROVED_SECONDS = 15.0
+"""So long it takes at most on a quiet day to see that nothing of it ran."""
 NODE = "/api/v1/nodes/node-0"
 
 
@@ -184,8 +191,11 @@ class Retrying(Everybody):
         spec = dict(PENDING[kind])
         restarts = spec.pop("template_restarts", False)
         annotations = {names.WORKER_ORDER: worker} if worker else {}
-        body = job(name, annotations=annotations, run_for="3s", **spec)
-        body["spec"]["template"]["metadata"]["annotations"][f"{SIMULATED}start-after"] = pull
+        body = job(name, annotations=annotations, **{"run_for": "3s", **spec})
+        said = body["spec"]["template"]["metadata"]["annotations"]
+        said[f"{SIMULATED}start-after"] = pull
+        if kind == "unready":
+            said[f"{SIMULATED}ready-after"] = "80s"
         if restarts:
             body["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
         await self.world.management.api.create(path(""), body)
@@ -213,12 +223,35 @@ class Retrying(Everybody):
         await self.world.delete("q")
         await asyncio.sleep(40)
         await tolerant(self._create("q", kind, "east", pull))
+        if event.startswith("it runs there"):
+            # It stays between its proof and its deletion until then.
+            self._faults("east").arrange(Loss.LOSE_REQUEST, Which("delete", "jobs", peer=MANAGER), times=NEVER)
+            await asyncio.sleep(PROVED_SECONDS)
         await asyncio.sleep(RETRY_AFTER_SECONDS + 1.0 + moment)
         await self._happen(event)
         await asyncio.sleep(seconds)
         if event == "the manager dies":
             self.world.start_manager()
             await asyncio.sleep(seconds)
+
+    async def _run_between(self, *, has_manager: bool) -> None:
+        """Once it is proved that nothing ran, somebody lets it run on east: unseen, or while there is no manager.
+
+        In the latter case it is suspended again afterwards, as if nothing had happened.
+        """
+        world, east = self._world, self._faults("east")
+        if has_manager:
+            east.mute_watches(MANAGER, plural="jobs")
+        else:
+            await world.kill_manager()
+        await world.close_nodes("east", is_closed=False)
+        await world.change("q", {"spec": {"suspend": False}}, cluster="east")
+        await asyncio.sleep(8)
+        if not has_manager:
+            await world.change("q", {"spec": {"suspend": True}}, cluster="east")
+            await asyncio.sleep(8)
+        east.clear()
+        world.start_manager()
 
     async def _happen(self, event: str) -> None:
         world, east = self._world, self._faults("east")
@@ -250,6 +283,10 @@ class Retrying(Everybody):
                 self._faults("management").arrange(Loss.LOSE_ANSWER, which, times=2)
             case "the mirror is deleted there":
                 await world.delete("q", cluster="east")
+            case "it runs there unseen":
+                await self._run_between(has_manager=True)
+            case "it runs there without a manager":
+                await self._run_between(has_manager=False)
             case "pods are deleted there":
                 pods = world.workers["east"].api.call("DELETE", "/api/v1/namespaces/default/pods", {})
                 await tolerant(pods)

@@ -352,6 +352,34 @@ FAULTS = (
         "        pass\n",
         "two-managers",
     ),
+    PlantedFault(
+        "a pod that runs is no pod that ran",
+        "workers/pod_ledger.py",
+        "        if why := _started(status):\n",
+        "        if why := '':\n",
+        "retrying",
+    ),
+    PlantedFault(
+        "a mirror that was restarted was only stopped",
+        "kinds/batch_job/retry.py",
+        "spec.suspend is True and mirror.metadata.generation == 2",
+        "spec.suspend is True",
+        "retrying",
+    ),
+    PlantedFault(
+        "a mirror of which nothing ran is deleted as it is now",
+        "decide/retrying.py",
+        "DeleteMirror(_name(seen), record.uid, mirror.metadata.resource_version, because)",
+        'DeleteMirror(_name(seen), record.uid, "", because)',
+        "retrying",
+    ),
+    PlantedFault(
+        "the start of a mirror of which nothing ran counts",
+        "kinds/batch_job/status_stored.py",
+        "    return retries_of(listed).start == start and conditions.is_true(listed, SUSPENDED)\n",
+        "    return False\n",
+        "retrying",
+    ),
 )
 
 

@@ -14,6 +14,7 @@ from flow_machine_interference import Interference
 from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
+from flow_machine_retry import Retrying
 from flow_machine_two_managers import TwoManagers
 
 from mirror.model import names
@@ -42,6 +43,8 @@ def play(name: str) -> None:
         moving = machine = Moving()
     elif name in OF_TWO_MANAGERS:
         two = machine = TwoManagers()
+    elif name in OF_RETRIES:
+        retrying = machine = Retrying()
     else:
         interference = machine = Interference()
     try:
@@ -57,6 +60,8 @@ def play(name: str) -> None:
             OF_MOVES[name](moving)
         elif name in OF_TWO_MANAGERS:
             OF_TWO_MANAGERS[name](two)
+        elif name in OF_RETRIES:
+            OF_RETRIES[name](retrying)
         else:
             interference.an_operator_sets_it_up(prefix="", is_own_worker=name in ON_ITSELF, has_standby=False)
             HISTORIES[name](interference)
@@ -383,6 +388,21 @@ def _standby(standing_by: float, *, is_deaf: bool) -> Callable[[Interference], N
         machine.a_standby_takes_over_on_a_quiet_day(standing_by=standing_by, is_frozen=False, is_deaf=is_deaf)
 
     return history
+
+
+def _unstarted(kind: str, event: str, pull: str = "0s", *, is_closed: bool = True) -> Callable[[Retrying], None]:
+    def history(machine: Retrying) -> None:
+        machine.one_does_not_start_on_a_quiet_day(kind, pull, is_closed, event, 0.0, 60.0)
+
+    return history
+
+
+OF_RETRIES: Mapping[str, Callable[[Retrying], None]] = {
+    "a pod that runs is no pod that ran": _unstarted("unready", "", is_closed=False),
+    "a mirror that was restarted was only stopped": _unstarted("unready", "it runs there without a manager"),
+    "a mirror of which nothing ran is deleted as it is now": _unstarted("unready", "it runs there unseen"),
+    "the start of a mirror of which nothing ran counts": _unstarted("one", ""),
+}
 
 
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {

@@ -66,6 +66,10 @@ class Faults:
         """The next such requests meet this; ``math.inf`` times: all of them, until ``restore``."""
         self._arranged.append(Arranged(which, what, times))
 
+    def clear(self) -> None:
+        """Nothing that was arranged happens any more; what else is wrong stays so."""
+        self._arranged.clear()
+
     def refuse_writes(self, plural: str, *, times: float = math.inf, peer: str = EVERYBODY) -> None:
         """A storm of conflicts: updates and patches are answered with 409, as if others were always faster."""
         for verb in ("update", "patch"):
@@ -95,7 +99,7 @@ class Faults:
     def restore(self, peer: str = EVERYBODY) -> None:
         """All is well from now on; silent watches go on. What is lost stays lost, what hangs stays hanging."""
         if peer == EVERYBODY:
-            self._arranged.clear()
+            self.clear()
         self.restore_connections(peer)
         self.heal(peer)
         for watch in self._watches:
