@@ -155,7 +155,12 @@ async def test_a_setting_that_is_taken_away_meanwhile_leaves_nothing_undone() ->
 
 @pytest.mark.parametrize(
     ("cluster", "verb", "plural"),
-    [("management", "patch", "jobs"), ("east", "patch", "jobs"), ("east", "delete", "jobs"), ("west", "create", "jobs")],
+    [
+        ("management", "patch", "jobs"),
+        ("east", "patch", "jobs"),
+        ("east", "delete", "jobs"),
+        ("west", "create", "jobs"),
+    ],
 )
 @pytest.mark.parametrize("fault", [Fault.LOSE_ANSWER, Fault.LOSE_REQUEST, Refused(409, "Conflict")], ids=str)
 async def test_lost_answers_cost_time_only(cluster: str, verb: str, plural: str, fault: Any) -> None:

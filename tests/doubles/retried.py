@@ -65,9 +65,7 @@ async def place_on_east(world: World, manager: RunningManager, **more: Any) -> N
 def start(world: World, worker: str, *, ready: int = 0, active: int = 1, **more: Any) -> None:
     """Its controller has made its pods."""
     at = world.workers[worker].clock.text()
-    world.controller(worker).set(
-        "train", {"active": active, "ready": ready, "terminating": 0, "startTime": at, **more}
-    )
+    world.controller(worker).set("train", {"active": active, "ready": ready, "terminating": 0, "startTime": at, **more})
 
 
 def put_pod(world: World, name: str = "train-x", status: Body = PENDING, node: str = "", worker: str = "east") -> None:

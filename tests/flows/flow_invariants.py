@@ -279,7 +279,9 @@ def _not_stripped(metadata: Json, spec: Json, origin: str) -> Iterator[str]:
     ours = (key for key in (*labels, *annotations) if key.startswith(names.PREFIX))
     yield from (key for key in ours if key not in KEPT)
     template_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
-    others = [value for key, value in template_labels.items() if key != names.SOURCE_UID]  # ours, where pods are watched
+    others = [
+        value for key, value in template_labels.items() if key != names.SOURCE_UID
+    ]  # ours, where pods are watched
     if labels.get(names.SOURCE_UID) in others:
         yield "labels that were generated for its source"
 

@@ -214,7 +214,7 @@ class Retrying(Everybody):
         """On east, while nothing else is wrong; then, at some moment of its retry, something is."""
         self._do(self._quiet_day(kind, pull, event, moment, seconds, is_closed=is_closed))
 
-    async def _quiet_day(  # noqa: PLR0913 - one argument for each thing that may be so or otherwise
+    async def _quiet_day(
         self, kind: str, pull: str, event: str, moment: float, seconds: float, *, is_closed: bool
     ) -> None:
         await mend(self.world)
