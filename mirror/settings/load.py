@@ -190,6 +190,7 @@ def _check_sharding(settings: Settings) -> list[Problem]:
         "page.enabled": settings.page.enabled,
         "tracing.enabled": settings.tracing.enabled,
         "workers.onLoss": workers.on_loss != OnLoss.WAIT,
+        "placement.retryAfter": placement.retry_after_seconds is not None,
         "placement.scores": any(one.weight for one in placement.scores if one.name in _READ_ON_WORKERS),
     }
     problems += [(name, "cannot be used yet") for name, is_wanted in refused.items() if is_wanted]
@@ -226,20 +227,11 @@ def _check_losses(workers: Workers) -> list[Problem]:
 
 
 def _check_retries(settings: Settings) -> list[Problem]:
-    """What proves that nothing of a Job ran is in its pods; one manager must know of all workers that it may be on."""
-    key = "placement.retryAfter"
-    if settings.placement.retry_after_seconds is None:
+    """What proves that nothing of a Job ran is in its pods."""
+    if settings.placement.retry_after_seconds is None or settings.workers.watch_pods == "labelled":
         return []
-    problems = []
-    if settings.workers.watch_pods != "labelled":
-        problems.append(
-            Problem(key, "needs workers.watchPods: labelled, since only pods prove that none ran; set that")
-        )
-    if settings.sharding.slots != 1:
-        problems.append(
-            Problem(key, f"cannot be used yet where sharding.slots is {settings.sharding.slots}; remove it")
-        )
-    return problems
+    why = "needs workers.watchPods: labelled, since only pods prove that none ran; set that, or leave this out"
+    return [Problem("placement.retryAfter", why)]
 
 
 def _check_job_controller(jobs: JobController) -> list[Problem]:

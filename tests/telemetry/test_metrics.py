@@ -49,6 +49,7 @@ def series(metrics: Metrics) -> dict[str, float]:
         'jobmirror_slot_holders{slot="3"}',
         "jobmirror_loop_lag_seconds",
         'jobmirror_secondary_mirrors_total{why="WorkerLost"}',
+        'jobmirror_retries_total{outcome="Retried",worker="east"}',
         'job_controller_jobs_by_external_controller_total{controller_name="jobmirror.io/controller"}',
         "process_cpu_seconds_total",
     ],
@@ -64,6 +65,7 @@ def test_every_metric_is_offered_under_its_name(name: str) -> None:
     metrics.set_watch_restarts("east", "Job", 1)
     metrics.on_task_restart("watch east")
     metrics.secondary_mirrors.labels("WorkerLost").inc()
+    metrics.retries.labels("east", "Retried").inc()
     metrics.on_external_job("jobmirror.io/controller")
     metrics.slot_holders.labels("3").set(1)
 

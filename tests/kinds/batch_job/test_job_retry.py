@@ -50,7 +50,9 @@ COUNTING = {"podFailurePolicy": {"rules": [{"action": "FailJob"}, {"action": "Co
         pytest.param(job(PENDING | {"uncountedTerminatedPods": {"failed": ["u"]}}), None, id="a pod is being counted"),
         pytest.param(job(PENDING | {"completedIndexes": "0"}), None, id="an index is done"),
         pytest.param(job(generation=2), None, id="its spec was changed"),
-        pytest.param(job(PENDING | {"conditions": [SUSPENDED | {"status": "False"}]}), None, id="it was suspended once"),
+        pytest.param(
+            job(PENDING | {"conditions": [SUSPENDED | {"status": "False"}]}), None, id="it was suspended once"
+        ),
         pytest.param(job(PENDING | {"conditions": [condition("FailureTarget", AT)]}), None, id="its end is decided"),
         pytest.param(job(spec={"suspend": True}), None, id="it is suspended"),
         pytest.param(job(spec={"parallelism": 0}), None, id="it should have none"),
