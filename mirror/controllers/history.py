@@ -70,7 +70,8 @@ class History:
         if write.records is not None:
             self._note(key, uid, "Placed", _shared(self._why_there(seen, write.records)), write.records)
         elif write.clears:
-            self._note(key, uid, "Refused", "its record was cleared", seen.source.placed or "")
+            kind, text = ("Retried", "no pod of it ran there") if write.retry else ("Refused", "its record was cleared")
+            self._note(key, uid, kind, text, seen.source.placed or "")
         annotations = dict(write.annotations)
         if names.WAITING_BECAUSE in annotations:
             waits = annotations[names.WAITING_BECAUSE]

@@ -154,8 +154,8 @@ def retry_elsewhere(seen: Snapshot) -> Plan | None:
     return _drain(seen, record) if record.state is RetryState.DRAINING else _leave(seen, record)
 
 
-def _why_not(seen: Snapshot, record: Retries) -> str:
-    """What ends it, of all that its objects say; empty: nothing does."""
+def _why_not(seen: Snapshot, record: Retries, mark: str = "") -> str:
+    """What ends it, of all that its objects say; empty: nothing does. ``mark``: of whoever may have suspended it."""
     source, mirror, worker, retry = seen.source, seen.mirror, seen.worker, seen.source.kind.retry
     if mirror is None or seen.identity is not Identity.OURS or mirror.metadata.uid != record.uid:
         return "its mirror there is not the one that was looked at"
@@ -169,7 +169,7 @@ def _why_not(seen: Snapshot, record: Retries) -> str:
         return "it is to be fenced"
     if retry is None or retry.has_counted(mirror) or retry.has_counted(source.found):
         return "pods of it were counted"
-    if source.kind.is_suspended(mirror) and not retry.is_only_stopped(mirror):
+    if source.kind.is_suspended(mirror) and not retry.is_only_stopped(mirror, mark):
         return "it was changed there"
     return ""
 
@@ -177,7 +177,7 @@ def _why_not(seen: Snapshot, record: Retries) -> str:
 def _drain(seen: Snapshot, record: Retries) -> Plan:
     source, mirror, retry = seen.source, seen.mirror, seen.source.kind.retry
     proof = seen.retry.proof if seen.retry is not None else None
-    why = _why_not(seen, record)
+    why = _why_not(seen, record, proof.mark if proof is not None else "")
     if mirror is not None and mirror.metadata.deletion_timestamp is not None:
         why = why or "its mirror is being deleted there"
     if proof is None or proof.state in (ProofState.LOOKING, ProofState.STARTED, ProofState.BROKEN):
@@ -185,7 +185,7 @@ def _drain(seen: Snapshot, record: Retries) -> Plan:
     if why or mirror is None or retry is None or proof is None:
         return _give_up(seen, record, why)
     if not source.kind.is_suspended(mirror):
-        return _stop(seen, record, mirror)
+        return _stop(seen, record, mirror, proof.mark)
     following = source.stored.next_status(
         mirror,
         now=seen.now,
@@ -208,12 +208,12 @@ def _drain(seen: Snapshot, record: Retries) -> Plan:
     return Plan(f"no pod of it ever ran on {_name(seen)}", (*write, _KEEP), AT_ONCE)
 
 
-def _stop(seen: Snapshot, record: Retries, mirror: Object) -> Plan:
+def _stop(seen: Snapshot, record: Retries, mirror: Object, mark: str) -> Plan:
     """Suspend the mirror as it was looked at: in this version no pod of it is known to have run."""
     source, retry = seen.source, seen.source.kind.retry
     if retry is None or retry.unready_since(source.found, mirror) is None:
         return _give_up(seen, record, "it was changed there")
-    changes = Changes(operations=source.kind.stopping(mirror), digest=f"{STOP}: {record.uid}")
+    changes = Changes(operations=retry.stopping(mirror, mark), digest=f"{STOP}: {record.uid}")
     problem, patch = problem_and_patch(replace(seen, changes=changes))
     if problem is not None:
         return _give_up(seen, record, problem.text)

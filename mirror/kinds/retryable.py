@@ -24,15 +24,23 @@ class Retry(Protocol):
         """
         ...
 
+    def stopping(self, mirror: Object, mark: str) -> tuple[Mapping[str, Any], ...]:
+        """What suspends it, as ``MovableKind.stopping``, and says by whom."""
+        ...
+
     def is_drained(self, mirror: Object) -> bool:
-        """Whether all that ever happened to it is that we have suspended it, once.
+        """Whether all that ever happened to it is that it was suspended, once.
 
         By its own controller's word it is suspended then, has no pod, and has never counted one.
         """
         ...
 
-    def is_only_stopped(self, mirror: Object) -> bool:
-        """Whether it was suspended, once, and nothing else was changed since it was made."""
+    def is_only_stopped(self, mirror: Object, mark: str = "") -> bool:
+        """Whether it was suspended, once, and nothing else was changed since it was made.
+
+        ``mark``: whether ``stopping`` did that with this one. Who else suspends it may have done so before its pods
+        were listed, and what they were is gone then.
+        """
         ...
 
     def has_counted(self, found: Object) -> bool:

@@ -49,6 +49,8 @@ TOUCHED_AT = PREFIX + "touched-at"
 # On mirrors that were made suspended so that progress goes along (D14): pending, done or refused.
 SEED = PREFIX + "seed"
 SEED_PENDING, SEED_DONE, SEED_REFUSED = "pending", "done", "refused"
+# It was suspended so that its source can be tried elsewhere; the value is known to whoever did it, and to nobody else.
+STOPPED_FOR = PREFIX + "stopped-for"
 # Its activeDeadlineSeconds is a lease of ours, not its user's deadline (D14); the value says nothing.
 FENCE = PREFIX + "fence"
 

@@ -146,6 +146,8 @@ class PodProof(msgspec.Struct, frozen=True):
     """See ``workers.pod_proofs``."""
 
     state: ProofState
+    mark: str = ""
+    """By which a mirror is known that was suspended after its pods were listed for this, and by nobody else."""
     because: str = ""
     """Of one that has started or is broken."""
     confirmed_version: str = ""

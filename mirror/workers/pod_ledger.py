@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 MOST_PODS = 200
 """Of a mirror that has, or had, more since it was looked at nothing is proved."""
+COLLECTED = "DeletionByPodGC"
 FAILED, PENDING, RAN = "Failed", "Pending", ("Running", "Succeeded")
 
 
@@ -38,8 +39,14 @@ class _Container(msgspec.Struct, gc=False, rename="camel"):
     started: bool | None = None
 
 
+class _Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    reason: str | None = None
+
+
 class _Status(msgspec.Struct, gc=False, rename="camel"):
     phase: str | None = None
+    conditions: list[_Condition] | None = None
     init_container_statuses: list[_Container] | None = None
     container_statuses: list[_Container] | None = None
     ephemeral_container_statuses: list[_Container] | None = None
@@ -112,9 +119,9 @@ class PodLedger:
             return
         if why := _started(status):
             self.started = self.started or f"pod {name} {why}"
-        if status.phase == FAILED:
+        if status.phase == FAILED and _is_ended_by_node(status):
             self._ended.add(uid)
-        elif status.phase not in (None, "", PENDING, *RAN):
+        elif status.phase not in (None, "", PENDING, FAILED, *RAN):
             self.miss(f"the phase of pod {name} is unknown")
 
     def _go(self, pod: Object) -> None:
@@ -144,6 +151,19 @@ def _started(status: _Status) -> str:
         if one.state is not None and _tells_a_start(one.state):
             return "has started"
     return ""
+
+
+def _is_ended_by_node(status: _Status) -> bool:
+    """Whether its kubelet says that it has ended: kube-controller-manager says so of pods whose node is lost.
+
+    A kubelet says of each container that it has ended, but for those that had to wait for init containers.
+    """
+    if any(one.type == "DisruptionTarget" and one.reason == COLLECTED for one in status.conditions or ()):
+        return False
+    if status.init_container_statuses:
+        return True
+    containers = status.container_statuses or ()
+    return bool(containers) and all(one.state is not None and one.state.terminated is not None for one in containers)
 
 
 def _tells_a_start(state: _State) -> bool:

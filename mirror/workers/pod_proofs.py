@@ -9,6 +9,7 @@ What is known is gone with this process, so that another one proves nothing by i
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ class _Proof:
     namespace: str
     selector: str
     ledger: PodLedger = field(default_factory=PodLedger)
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
     is_listed: bool = False
     is_under_way: bool = True
     version: int = 0
@@ -65,14 +67,14 @@ class _Proof:
     def describe(self) -> PodProof:
         """What it proves now."""
         if self.ledger.started:
-            return PodProof(ProofState.STARTED, self.ledger.started)
+            return PodProof(ProofState.STARTED, self.mark, self.ledger.started)
         if self.ledger.missed:
-            return PodProof(ProofState.BROKEN, self.ledger.missed)
+            return PodProof(ProofState.BROKEN, self.mark, self.ledger.missed)
         if not self.is_listed:
-            return PodProof(ProofState.LOOKING)
+            return PodProof(ProofState.LOOKING, self.mark)
         if self.confirmed:
-            return PodProof(ProofState.CONFIRMED, confirmed_version=self.confirmed)
-        return PodProof(ProofState.CONFIRMING if self.asked else ProofState.WATCHED)
+            return PodProof(ProofState.CONFIRMED, self.mark, confirmed_version=self.confirmed)
+        return PodProof(ProofState.CONFIRMING if self.asked else ProofState.WATCHED, self.mark)
 
 
 class PodProofs:

@@ -116,6 +116,20 @@ async def test_a_pod_that_vanishes_from_its_node_proves_nothing() -> None:
         assert not is_suspended(world), "it was stopped once: what ran since then cannot be known"
 
 
+async def test_what_somebody_suspended_unseen_proves_nothing() -> None:
+    """The mirrors' watch is behind: its pod ran, and went uncounted before the pods were listed."""
+    async with waiting_on_east() as (world, manager):
+        set_pod(world, RUNNING)
+        await manager.settle(AFTER - 30)
+        east = world.workers["east"]
+        east.mute_watches("jobs")
+        east.server.edit("jobs", "train", lambda body: body["spec"].update(suspend=True))
+        remove_pod(world)
+        stop(world)
+        await manager.settle(60)
+        stays(world, "it was changed there")
+
+
 async def test_a_watch_that_breaks_proves_nothing() -> None:
     async with waiting_on_east() as (world, manager):
         await drain(world, manager)

@@ -66,6 +66,14 @@ def status(**counts: Any) -> WriteSource:
     return WriteSource(status=counts, is_mirrored_status=True)
 
 
+def test_a_worker_that_is_left_is_told_with_its_cause() -> None:
+    """It has refused the Job, or no pod of it ran there (D31)."""
+    found = kept()
+    found.on_written(seen(0, "east"), WriteSource(clears=True))
+    found.on_written(seen(0, "west"), WriteSource(clears=True, retry="Retried"))
+    assert told(found) == [("Refused", "its record was cleared", "east"), ("Retried", "no pod of it ran there", "west")]
+
+
 def told(found: History, number: int = 0) -> list[tuple[str, str, str]]:
     return [entry[1:] for entry in found.of(f"uid-{number}")]
 

@@ -44,7 +44,8 @@ STOPPED: dict[str, Any] = {"ready": 0, "terminating": 0, "uncountedTerminatedPod
 ANNOTATIONS = ON_EAST | {names.MIRROR_UID: "m"}
 WEST = AssignmentState(assigned="west")
 NEAR = WorkerSight("east", is_reachable=True)
-WATCHED = PodProof(ProofState.WATCHED)
+MARK = "mark"
+WATCHED = PodProof(ProofState.WATCHED, MARK)
 
 
 def waiting_mirror(**more: Any) -> Object:
@@ -53,7 +54,8 @@ def waiting_mirror(**more: Any) -> Object:
 
 def stopped_mirror(status: dict[str, Any] | None = None, *, generation: int = 2, **more: Any) -> Object:
     spec = {"parallelism": 1, "completions": 1, "suspend": True}
-    return mirror(status or STOPPED, spec=spec, generation=generation, resource_version="7", **more)
+    annotations = {names.STOPPED_FOR: more.pop("mark", MARK)}
+    return mirror(status or STOPPED, spec=spec, generation=generation, annotations=annotations, **more)
 
 
 def retried(record: Retries | None = None, *listed: Any, spec: Any = None, **status: Any) -> Source:
@@ -154,12 +156,16 @@ def test_before_it_is_due_it_is_followed() -> None:
         pytest.param({"assignment": WEST}, ["ProvePods", "AwaitMove"], id="its pods are looked at"),
         pytest.param({"assignment": WEST, "has_room": False}, [], id="unless others' are"),
         pytest.param(
-            {"assignment": WEST, "proof": PodProof(ProofState.LOOKING)}, ["AwaitMove"], id="until they are known"
+            {"assignment": WEST, "proof": PodProof(ProofState.LOOKING, MARK)}, ["AwaitMove"], id="until they are known"
         ),
         pytest.param({"assignment": WEST, "proof": WATCHED}, ["WriteSource", "EmitEvent", "AwaitMove"], id="recorded"),
-        pytest.param({"assignment": WEST, "proof": PodProof(ProofState.STARTED, "x")}, ["ProvePods"], id="one ran"),
         pytest.param(
-            {"assignment": WEST, "proof": PodProof(ProofState.BROKEN, "x")}, ["ProvePods", "EmitEvent"], id="not seen"
+            {"assignment": WEST, "proof": PodProof(ProofState.STARTED, MARK, "x")}, ["ProvePods"], id="one ran"
+        ),
+        pytest.param(
+            {"assignment": WEST, "proof": PodProof(ProofState.BROKEN, MARK, "x")},
+            ["ProvePods", "EmitEvent"],
+            id="not seen",
         ),
         pytest.param({"assignment": WEST, "memory": remembering(retry_at=MONOTONIC + 5)}, [], id="not again so soon"),
     ],
@@ -178,7 +184,7 @@ def test_the_record_comes_before_it_is_suspended() -> None:
 
 def test_what_its_pods_say_is_told_once() -> None:
     """Why it is not tried elsewhere; and it is not tried again at once."""
-    proof = PodProof(ProofState.BROKEN, "its pods cannot be listed: no")
+    proof = PodProof(ProofState.BROKEN, MARK, "its pods cannot be listed: no")
     found = look(retried(), mirror=waiting_mirror(), due_in=0.0, assignment=WEST, proof=proof)
     plan = decide(found)
     assert plan.remember["retry_at"] > MONOTONIC
@@ -230,8 +236,8 @@ def is_shown(of: Source) -> Source:
     ("proof", "step"),
     [
         (WATCHED, ProveStep.CONFIRM),
-        (PodProof(ProofState.CONFIRMING), ProveStep.CONFIRM),
-        (PodProof(ProofState.CONFIRMED, confirmed_version="6"), ProveStep.CONFIRM),
+        (PodProof(ProofState.CONFIRMING, MARK), ProveStep.CONFIRM),
+        (PodProof(ProofState.CONFIRMED, MARK, confirmed_version="6"), ProveStep.CONFIRM),
     ],
     ids=["all went", "they are listed again", "it was another version"],
 )
@@ -242,7 +248,7 @@ def test_once_it_has_no_pod_that_is_confirmed(proof: PodProof, step: ProveStep) 
 
 
 def test_once_that_is_confirmed_it_is_recorded() -> None:
-    proof = PodProof(ProofState.CONFIRMED, confirmed_version="7")
+    proof = PodProof(ProofState.CONFIRMED, MARK, confirmed_version="7")
     plan = decide(look(is_shown(IS_IDLE), mirror=stopped_mirror(resourceVersion="7"), proof=proof))
     assert record_in(plan) == Retries(RetryState.PROVED, "m", START)
 
@@ -254,9 +260,10 @@ def test_while_a_pod_goes_it_waits() -> None:
 
 GIVEN_UP: list[tuple[str, dict[str, Any], str]] = [
     ("another process", {"proof": None}, "this process has not seen all of its pods"),
-    ("a pod started", {"proof": PodProof(ProofState.STARTED, "pod x is Running")}, "pod x is Running"),
-    ("something was missed", {"proof": PodProof(ProofState.BROKEN, "gap")}, "gap"),
+    ("a pod started", {"proof": PodProof(ProofState.STARTED, MARK, "pod x is Running")}, "pod x is Running"),
+    ("something was missed", {"proof": PodProof(ProofState.BROKEN, MARK, "gap")}, "gap"),
     ("it is suspended", {"of": retried(DRAINING, spec={"suspend": True})}, "the Job was suspended"),
+    ("somebody else has suspended it", {"mirror": stopped_mirror(mark="another")}, "it was changed there"),
     ("it was resumed there", {"mirror": stopped_mirror(generation=4)}, "it was changed there"),
     ("another mirror", {"mirror": stopped_mirror(uid="n")}, "its mirror there is not the one that was looked at"),
     ("it vanished", {"mirror": None}, "its mirror there is not the one that was looked at"),

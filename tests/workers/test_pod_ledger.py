@@ -32,6 +32,7 @@ def ledger_of(*listed: Object) -> PodLedger:
     return ledger
 
 
+ENDED: dict[str, Any] = {"node": "n", "phase": "Failed", "containerStatuses": container(LOST)}
 UNSTARTED: list[tuple[str, dict[str, Any]]] = [
     ("nothing is said", {}),
     ("pending", {"phase": "Pending"}),
@@ -86,8 +87,27 @@ def test_a_pod_that_has_started(what: str, status: dict[str, Any], by: Any) -> N
     ("before", "last", "is_proved"),
     [
         pytest.param({}, {"phase": "Pending"}, True, id="never on a node"),
-        pytest.param({"node": "n"}, {"node": "n", "phase": "Failed"}, True, id="its last word was its end"),
-        pytest.param({"node": "n", "phase": "Failed"}, {"node": "n", "phase": "Failed"}, True, id="it ended before"),
+        pytest.param({"node": "n"}, ENDED, True, id="its last word was its end"),
+        pytest.param(ENDED, {"node": "n", "phase": "Failed"}, True, id="it ended before"),
+        pytest.param(
+            {"node": "n"},
+            {"node": "n", "phase": "Failed", "initContainerStatuses": container(), "containerStatuses": container()},
+            True,
+            id="it waited for its init containers",
+        ),
+        pytest.param({"node": "n"}, {"node": "n", "phase": "Failed"}, False, id="its kubelet has said nothing"),
+        pytest.param(
+            {"node": "n"},
+            {"node": "n", "phase": "Failed", "containerStatuses": container()},
+            False,
+            id="somebody else said that it failed",
+        ),
+        pytest.param(
+            {"node": "n"},
+            ENDED | {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}]},
+            False,
+            id="its node is lost",
+        ),
         pytest.param({"node": "n"}, {"node": "n", "phase": "Pending"}, False, id="it vanished from its node"),
         pytest.param({}, {"node": "n", "phase": "Pending"}, False, id="it was bound, and vanished"),
     ],
@@ -102,8 +122,8 @@ def test_one_that_goes(before: dict[str, Any], last: dict[str, Any], is_proved: 
 
 def test_those_that_were_on_no_node_can_be_asked_for() -> None:
     """A pod that only lost its labels looks deleted, too."""
-    ledger = ledger_of(pod("a"), pod("b", node="n", phase="Failed"))
-    for one in (pod("a"), pod("b", node="n", phase="Failed")):
+    ledger = ledger_of(pod("a"), pod("b", **ENDED))
+    for one in (pod("a"), pod("b", **ENDED)):
         ledger.take(WatchEvent("DELETED", one))
     assert ledger.unbound == {"uid-a": "a"}
 

@@ -12,6 +12,7 @@ import msgspec
 from mirror.batch import conditions, views
 from mirror.kinds.base import Progress, StatusSummary
 from mirror.kinds.batch_job.spec_facts import Size, facts_of
+from mirror.kinds.batch_job.status_stored import RETRIED
 from mirror.kube.objects import JUNK, Object
 from mirror.model import names
 from mirror.model.moves import Moves, parse_moves
@@ -124,7 +125,8 @@ def progress(found: Object) -> Progress:
         end=end.type if end else "",
         end_reason=(end.reason or "") if end else "",
         ended_at=(end.last_transition_time or "") if end else "",
-        started_at=status.start_time or "",
+        # Of a mirror of which nothing ran, and that is gone, the API keeps a start (V37, D31).
+        started_at="" if held is not None and held.reason == RETRIED else status.start_time or "",
         placed_at=(placed.last_transition_time or "") if placed else "",
         placed=(placed.message or "") if placed else "",
         obstructed_at=(obstructed.last_transition_time or "") if obstructed and not end else "",

@@ -15,6 +15,7 @@ import msgspec
 
 from mirror.batch import conditions, times, views
 from mirror.batch.conditions import SUSPENDED, TRUE
+from mirror.kinds.batch_job import stopping
 from mirror.kinds.batch_job.status_stored import RETRIED, StoredJob, retries_of, served
 from mirror.kinds.queueing import queue_of
 from mirror.kinds.stored_source import Status
@@ -75,8 +76,14 @@ class JobRetry:
             return False
         return not _is_decided(status) and conditions.is_true(conditions.of(status), SUSPENDED)
 
-    def is_only_stopped(self, mirror: Object) -> bool:
+    def stopping(self, mirror: Object, mark: str) -> tuple[Mapping[str, Any], ...]:
+        suspend, annotate = stopping.operations(mirror)
+        return suspend, {**annotate, "value": {**annotate["value"], names.STOPPED_FOR: mark}}
+
+    def is_only_stopped(self, mirror: Object, mark: str = "") -> bool:
         spec = _read(mirror)
+        if mark and mirror.annotations.get(names.STOPPED_FOR) != mark:
+            return False
         return spec is not None and spec.suspend is True and mirror.metadata.generation == 2
 
     def has_counted(self, found: Object) -> bool:

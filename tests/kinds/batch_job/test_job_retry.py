@@ -93,6 +93,18 @@ def test_whether_it_is_drained(status: dict[str, Any], spec: dict[str, Any], gen
     assert RETRY.is_drained(job(status, spec, generation=generation)) == is_so
 
 
+def test_who_has_suspended_it_can_be_told() -> None:
+    """Somebody else may have done so before its pods were listed: what they were is gone."""
+    operations = RETRY.stopping(job(annotations={"a": "b", names.CARRIED: ""}), "mark")
+    assert operations[0]["value"] is True
+    annotations = operations[1]["value"]
+    assert (annotations["a"], annotations[names.STOPPED_FOR]) == ("b", "mark")
+    stopped = job(STOPPED, {"suspend": True}, generation=2, annotations=annotations)
+    assert RETRY.is_only_stopped(stopped, "mark")
+    assert not RETRY.is_only_stopped(stopped, "another")
+    assert not RETRY.is_only_stopped(job(STOPPED, {"suspend": True}, generation=2), "mark")
+
+
 # -- the source --------------------------------------------------------------------------------------------------------
 
 PLACED = condition(names.PLACED, AT, reason="Placed", message="east")
@@ -126,6 +138,7 @@ def test_the_way_of_its_status() -> None:
     assert [one.worker for one in source.retries.tried] == ["east"]
     assert JOB.retry is not None
     assert [one.worker for one in JOB.retry.tried(job(gone))] == ["east"]
+    assert JOB.progress(job(gone)).started_at == "", "nor do people see it as started"
     placed = source.placed_status("west", NOW)
     assert placed is not None
     source = JobSource.of(source.spec, placed)
