@@ -126,6 +126,36 @@ async def test_it_runs_for_as_long_as_it_says_and_becomes_ready_when_it_says() -
 
 
 @in_virtual_time
+async def test_it_starts_when_it_says() -> None:
+    """``start-after``: its image takes so long."""
+    async with world(*RUNNERS) as here:
+        await here.api.create(PODS, pod("p", annotations={"run-for": "1h", "start-after": "20s"}))
+        await asyncio.sleep(19)
+        found = await here.api.get(f"{PODS}/p")
+        assert has_phase("Pending")(found)
+        assert container(found)["state"]["waiting"]["reason"] == "ErrImagePull"
+        await asyncio.sleep(4)
+        assert has_phase("Running")(await here.api.get(f"{PODS}/p"))
+
+
+@in_virtual_time
+async def test_one_that_never_started_ends_unstarted() -> None:
+    """As kubelets since 1.27: in a final phase before it is gone, and without a start."""
+    async with world(*RUNNERS) as here:
+        body = pod("p", annotations={"start-after": "never"})
+        body["metadata"]["finalizers"] = ["example.com/hold"]
+        await here.api.create(PODS, body)
+        await asyncio.sleep(5)
+        await here.api.delete(f"{PODS}/p")
+        await asyncio.sleep(1)
+        found = await here.api.get(f"{PODS}/p")
+        assert has_phase("Failed")(found)
+        ended = container(found)["state"]["terminated"]
+        assert (ended["reason"], ended.get("startedAt")) == ("ContainerStatusUnknown", None)
+        assert container(found)["restartCount"] == 0
+
+
+@in_virtual_time
 async def test_an_index_may_have_an_exit_code_of_its_own() -> None:
     """``exit-code-index-N``."""
     async with world(*RUNNERS) as here:
