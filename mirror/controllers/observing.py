@@ -115,8 +115,10 @@ class Observer:
             is_moving = has_ended_by_lease(source, own if is_reachable else None, memory)
         is_leaving = is_to_leave(source, sight, own, self._policy, on_loss)
         refused_now = _refused_now(source, memory)
-        retry = self._retry_of(source, worker, sight, own, memory, on_loss)
-        is_due = retry is not None and retry.due_in == 0
+        retry, is_due = None, False
+        if self._policy.retry_after_seconds is not None or was_retried(found):
+            retry = self._retry_of(source, worker, sight, own, memory, on_loss)
+            is_due = retry is not None and retry.due_in == 0
         goes = bool(refused_now) or is_leaving or (is_moving and not held) or is_due
         assignment, avoided = AssignmentState(), _NONE
         if (source.placed is None or goes) and not (source.is_finished or source.is_deleting):
@@ -162,8 +164,6 @@ class Observer:
         on_loss: OnNamespace,
     ) -> RetrySight | None:
         """Whether it is tried on another worker; nothing where that is not wanted, and not under way (D31)."""
-        if self._policy.retry_after_seconds is None and not was_retried(source.found):
-            return None
         record = source.stored.retries
         pods = worker.pods if worker is not None else None
         now, due_in = self._state.environment.clock.now(), None

@@ -69,7 +69,7 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def has_started(self) -> bool:
-        return _has_run(self.status, self.conditions) or self.has_verdict
+        return _has_run(self.status, self.conditions if SUSPENDED in self.true else ()) or self.has_verdict
 
     @property
     def start(self) -> str | None:
@@ -208,12 +208,13 @@ def has_started(status: Mapping[str, object]) -> bool:
 
 
 def _has_run(status: Mapping[str, object], listed: Sequence[Condition]) -> bool:
+    """``listed``: its conditions, which may be left out where it is not suspended."""
     if any(map(status.get, _COUNT_PODS)):
         return True
     if any(views.mapping(status.get("uncountedTerminatedPods")).values()):
         return True
     start = status.get("startTime")
-    return bool(start) and not _is_kept_start(start, listed)
+    return bool(start) and not (listed and _is_kept_start(start, listed))
 
 
 def _is_kept_start(start: object, listed: Sequence[Condition]) -> bool:
