@@ -340,6 +340,6 @@ RULES: tuple[Rule, ...] = (
     begin_retry,
     follow,
 )
-RULES_OF_UNPLACED = frozenset((restore_erased_record, hold_suspended, wait_to_record, assign_worker))
+RULES_OF_UNPLACED: tuple[Rule, ...] = (restore_erased_record, hold_suspended, wait_to_record, assign_worker)
 """Those that have nothing to say about a source that is recorded on a worker which has not refused it."""
 _RULES_OF_PLACED = tuple(rule for rule in RULES if rule not in RULES_OF_UNPLACED)
