@@ -15,6 +15,7 @@ from doubles.world import RunningManager, World, manager_of
 
 from mirror.kinds.base import MirrorTransform
 from mirror.kube.client import Client
+from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import decode_object
 from mirror.kube.requests import Request
 from mirror.model import names
@@ -153,8 +154,10 @@ async def test_names_that_no_server_gives_are_not_kept() -> None:
         uid = world.source()["metadata"]["uid"]
         for field in ("name", "namespace", "uid", "resourceVersion"):
             metadata = {"name": "p", "namespace": "default", "uid": "1", "labels": {names.SOURCE_UID: uid}}
-            body = {"metadata": {**metadata, field: "x" * 1000}, "status": waits("ErrImagePull")}
+            body = {"metadata": {**metadata, field: "x" * 255}, "status": waits("ErrImagePull")}
             assert condensed(decode_object(msgspec.json.encode(body))) is None
+            with pytest.raises(BadAnswer):
+                decode_object(msgspec.json.encode({**body, "metadata": {**metadata, field: "x" * 1000}}))
         await manager.settle(1)
 
 
