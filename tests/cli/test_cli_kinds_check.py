@@ -69,6 +69,7 @@ async def seen(clusters: Clusters, **asked: Any) -> dict[str, tuple[str, str]]:
     return {report.cluster: (one.verdict, one.text) for report in found for one in report.findings}
 
 
+@pytest.mark.slow
 async def test_a_definition_without_a_status_is_a_failure_where_sources_are(clusters: Clusters) -> None:
     """CR2: on a worker the kind's own controller writes it as it likes."""
     await registered(clusters)

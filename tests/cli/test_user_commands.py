@@ -84,6 +84,7 @@ def test_get_needs_no_right_but_to_list_jobs(planes: UserFleet, user: str) -> No
     assert found["waits"][-3:] == ["(no", "label", "region)"]
 
 
+@pytest.mark.slow
 def test_get_says_which_right_is_missing(planes: UserFleet) -> None:
     """The verb, the resource, the namespace, and where."""
     text = refused(planes, "get", user="eve")

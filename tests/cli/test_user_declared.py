@@ -24,7 +24,7 @@ from mirror.kinds.registry import Kinds
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import parse
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 DR = DRILLS.path(NAMESPACE)
 ROLE = "example.com/role"
@@ -165,7 +165,6 @@ def test_what_is_wrong_is_said(known: Kinds, words: tuple[str, ...], said: str) 
 # -- on clusters -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_get_lists_what_the_manager_publishes(planes: UserFleet) -> None:
     """No permission is needed but those on the objects."""
     shown = rows(told(planes, "get"))
@@ -232,7 +231,6 @@ def test_pods_are_those_of_the_jobs_that_the_mirror_controls(planes: UserFleet, 
     assert lines[0].split()[:3] == ["NAME", "ROLE", "INDEX"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_logs_are_chosen_by_role_and_index(planes: UserFleet, way: tuple[str, ...]) -> None:
     """The first role's where nothing is said."""
@@ -244,7 +242,6 @@ def test_logs_are_chosen_by_role_and_index(planes: UserFleet, way: tuple[str, ..
     assert "the pods of this kind have none" in refused(planes, "logs", "train", "--role", "lead")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_a_strangers_pod_is_not_the_mirrors(planes: UserFleet, way: tuple[str, ...]) -> None:
     """By its name neither, nor its events."""

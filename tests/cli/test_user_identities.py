@@ -17,7 +17,7 @@ from mirror.cli.user.server import AccessEndpoint
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.errors import Unauthorized
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,6 @@ def mirror(kubeconfig: str, *arguments: str) -> Result:
     return CliRunner().invoke(main, arguments, env=environment)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

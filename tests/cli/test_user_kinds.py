@@ -23,7 +23,7 @@ from mirror.kinds import registry
 from mirror.kinds.registry import JOB, Kinds
 from mirror.kube.resources import Resource
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DR = DRILLS.path(NAMESPACE)
@@ -148,7 +148,6 @@ class Ghost(Drill):
     short_names = ()
 
 
-@pytest.mark.slow
 def test_a_kind_that_is_not_served_is_not_there(planes: UserFleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """``get`` is as if there were no such kind, unless somebody asks for it."""
     monkeypatch.setattr(registry, "BUILT_IN", Kinds.of(JOB))
@@ -174,7 +173,6 @@ def test_an_unknown_kind_is_wrong_usage(planes: UserFleet) -> None:
 # -- both kinds --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_get_lists_all_kinds(both: UserFleet) -> None:
     """Names are as in ``kubectl get all``; of one kind alone they are plain."""
     shown = rows(told(both, "get"))
@@ -208,7 +206,6 @@ def test_get_shows_what_may_be_listed_and_says_what_may_not(both: UserFleet) -> 
     assert list(rows(told(both, "get", "-k", "job", user="bob"))) == ["train"]
 
 
-@pytest.mark.slow
 def test_get_watches_all_kinds(both: UserFleet) -> None:
     """All of them first, each change as it comes."""
     environment = {**os.environ, "KUBECONFIG": both.kubeconfig("ann"), "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -243,7 +240,6 @@ def test_explain_tells_the_story_of_the_kind_that_is_meant(both: UserFleet) -> N
 WAYS = {"the manager": (), "the worker": ("--worker-context", "east")}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_pods_and_logs_are_those_of_the_kind_that_is_meant(both: UserFleet, way: tuple[str, ...]) -> None:
     """By the manager, and with the user's own permissions on the worker."""
@@ -280,7 +276,6 @@ def test_a_name_of_another_kind_is_not_taken(both: UserFleet) -> None:
     assert "jobs.batch waits not found" in refused(both, "explain", "waits")
 
 
-@pytest.mark.slow
 def test_shells_are_offered_kinds_and_their_objects(both: UserFleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs by name, other kinds by ``KIND/``."""
 

@@ -17,7 +17,7 @@ from mirror.cli.main import main
 from mirror.cli.user.log_output import Output, title_of
 from mirror.cli.user.log_targets import Target
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 COMMAND = (sys.executable, "-c", "from mirror.cli.main import main; main()")
 TWELVE = "for i in $(seq 12); do echo line $i; done"
@@ -59,7 +59,6 @@ def by_pod(text: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("by", [[], ["--worker-context", "east"]], ids=["by the manager", "on the worker"])
 def test_labels_choose_all_pods_of_their_jobs(planes: UserFleet, by: list[str]) -> None:
     """The last ten lines of each, as kubectl does, each line with its pod; ``--tail`` says otherwise."""
@@ -107,7 +106,6 @@ def test_labels_of_nothing_are_no_failure(planes: UserFleet) -> None:
     assert done.stderr == "No mirrored Jobs found with labels app=other in namespace team-a.\n"
 
 
-@pytest.mark.slow
 def test_several_jobs_are_followed_together(planes: UserFleet) -> None:
     """Whole lines with their pods; it ends with the last container."""
     for name in ("one", "two"):
@@ -121,7 +119,6 @@ def test_several_jobs_are_followed_together(planes: UserFleet) -> None:
     assert by_pod(done.stdout) == wanted
 
 
-@pytest.mark.slow
 def test_a_pod_that_has_no_node_is_said_to_have_none(planes: UserFleet) -> None:
     """Its log is empty and ends at once: who follows waits for a node instead, and learns of it once."""
     planes.create("nowhere", "echo", node_selector={"disk": "none"})
@@ -151,7 +148,6 @@ def test_too_many_to_follow_are_refused_before_anything_is_printed(planes: UserF
     assert "9 Jobs are too many to follow (8 at most)" in done.stderr
 
 
-@pytest.mark.slow
 def test_more_logs_than_the_manager_gives_at_once_are_all_read(planes: UserFleet) -> None:
     """Few at a time, in order."""
     planes.create("many", "echo $JOB_COMPLETION_INDEX", completions=20, parallelism=20, completionMode="Indexed")
@@ -162,7 +158,6 @@ def test_more_logs_than_the_manager_gives_at_once_are_all_read(planes: UserFleet
     assert (done.exit_code, done.stdout.split()) == (0, [str(number) for number in range(20)]), done.stderr
 
 
-@pytest.mark.slow
 def test_a_terminal_gets_a_colour_for_each_pod(planes: UserFleet) -> None:
     """Of the prefix only; none with NO_COLOR, and none in a pipe."""
     for variable, is_coloured in ((), True), (("NO_COLOR", "1"), False), (("TERM", "dumb"), False):

@@ -18,7 +18,7 @@ from mirror.model import names
 from mirror.planes.api import Api
 from mirror.settings.kinds import KindEntry
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 Json = dict[str, Any]
 RAY = f"/apis/ray.io/v1/namespaces/{NAMESPACE}"
@@ -106,7 +106,6 @@ def container(name: str, text: str) -> Json:
 WAYS = {"the manager": (), "the worker": ("--worker-context", "east")}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_pods_are_those_of_its_cluster_and_the_one_that_submits_it(planes: UserFleet, way: tuple[str, ...]) -> None:
     """That one first, then the head; nobody else's, whatever labels it has."""
@@ -116,7 +115,6 @@ def test_pods_are_those_of_its_cluster_and_the_one_that_submits_it(planes: UserF
     assert found[0]["name"].startswith("train-")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_the_log_is_the_drivers_and_the_heads_by_its_role(planes: UserFleet, way: tuple[str, ...]) -> None:
     """Both, and the workers', with all pods."""

@@ -26,6 +26,7 @@ def stranger(world: World, name: str, *, bytes_: int = 0, uid: str = "x") -> dic
     return body
 
 
+@pytest.mark.slow
 async def test_of_objects_without_a_source_only_their_metadata_is_kept() -> None:
     """Who may create Jobs on a worker may create forty of a MiB each with our label (D12)."""
     world = World()

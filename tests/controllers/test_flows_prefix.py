@@ -32,6 +32,7 @@ def places(world: World, name: str = "train") -> list[str]:
     return [ns for ns in ("a-default", "b-default", "default") if world.mirror("east", name, ns) is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("namespaces", [(), ("default",)], ids=["one watch", "a watch per namespace"])
 @pytest.mark.parametrize("is_slow", [False, True], ids=["", "sources are known late"])
 @pytest.mark.parametrize("change", ["b-", None], ids=["another", "none"])

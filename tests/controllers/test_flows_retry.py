@@ -20,7 +20,7 @@ from doubles.retried import (
 )
 from doubles.world import WAITING
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 
 async def test_one_of_which_no_pod_ever_ran_is_tried_elsewhere() -> None:

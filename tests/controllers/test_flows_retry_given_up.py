@@ -31,7 +31,7 @@ from doubles.world import WAITING, RunningManager, World, manager_of
 from mirror.model import names
 from mirror.model.losses import OnLoss
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 ALWAYS = 1_000_000
 FAILED_RULE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}

@@ -21,7 +21,7 @@ from doubles.retried import (
 from doubles.transport import Fault
 from doubles.world import RunningManager, World, manager_of
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 ALWAYS = 1_000_000
 

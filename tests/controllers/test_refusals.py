@@ -171,6 +171,7 @@ async def test_many_reasons_are_tried_a_few_at_a_time() -> None:
     task.cancel()
 
 
+@pytest.mark.slow
 async def test_a_worker_that_is_back_does_not_get_all_it_refused() -> None:
     """Whole: refused Jobs cost a handful of creates at each reconnect; once it takes one, all of them go."""
     world = World()

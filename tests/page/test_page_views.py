@@ -217,6 +217,7 @@ def test_a_message_is_one_line_whatever_it_quotes() -> None:
     assert b"\r" not in message
 
 
+@pytest.mark.slow
 def test_twenty_thousand_jobs_make_a_bounded_message() -> None:
     """A browser gets one page of them."""
     view = list_view(many(20_000))

@@ -219,7 +219,8 @@ async def test_a_rolling_restart_under_way_runs_each_job_once() -> None:
                 laws.check()
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
 async def test_whatever_becomes_of_replicas_each_job_runs_once(seed: int) -> None:
     """Kills, partitions on either side, lost answers, Leases deleted by hand: at most one mirror at every look (D2).
 

@@ -135,6 +135,7 @@ async def _named(asking: Asking, name: str) -> Place:
     return next(one for one in await places(asking) if str(one) == name)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.slow) for name in CHOSEN[:2]), CHOSEN[2]])
 async def test_a_large_request_does_not_hold_the_loop(watchdog: Watchdog, name: str) -> None:

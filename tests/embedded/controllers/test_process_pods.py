@@ -265,6 +265,7 @@ def look_until_gone(process: int) -> None:
     raise AssertionError(f"{process} is left")
 
 
+@pytest.mark.slow
 async def test_what_hides_from_its_session_and_its_mark_is_found_by_its_parent(tmp_path: Path) -> None:
     """A process in a session of its own, with an empty environment, ends with its container."""
     async with machine(tmp_path) as here:
