@@ -267,7 +267,7 @@ async def test_an_app_wrapper_that_is_tried_again_has_not_failed_before_its_last
 
 @kind_choice.each(of=[TRAIN_JOB])
 async def test_a_train_job_goes_to_the_worker_that_has_its_runtime(lives: Lives) -> None:
-    """Its webhook refuses it where the runtime lacks, which is no reason to wait for that worker."""
+    """Its webhook refuses it where the runtime is missing, which is no reason to wait for that worker."""
     (given,) = TRAINER.named
     body = {**given.body, "metadata": {"name": "elsewhere"}}
     clients = [lives.scene.client, lives.scene.client_of("west")]

@@ -54,7 +54,7 @@ def on_east_first(name: str, managed_by: str, *, zone: str = "", scheduler: str 
 async def test_pods_that_find_no_node_find_one_on_another_worker(
     management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
 ) -> None:
-    """Suspended, proved, deleted on east; it runs on west, and its end is told."""
+    """Suspended, proved, deleted on east; it runs on west, and its end is stored."""
     async with (
         zone_of(west, scene.namespace),
         ManagerProcess.start(management, {"east": east, "west": west}, settings=RETRYING) as manager,

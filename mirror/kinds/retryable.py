@@ -1,6 +1,6 @@
 """What trying elsewhere needs of a kind and of a source (D31). Parts of ``movable``'s, and so of ``base``'s. Pure.
 
-A kind of which no API tells that nothing of a mirror ever ran has no ``Retry``, and its mirrors stay where they are.
+A kind whose API cannot show that nothing of a mirror ever ran has no ``Retry``, and its mirrors stay where they are.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ async def test_who_resumes_it_there_ends_it(state: str) -> None:
 
 @pytest.mark.parametrize("state", ["draining", "proved"])
 async def test_who_resumes_and_suspends_it_there_ends_it(state: str) -> None:
-    """It looks as before: only its generation tells that it ran meanwhile."""
+    """It looks as before: only its generation shows that it ran meanwhile."""
     async with waiting_on_east() as (world, manager):
         await STATES[state](world, manager)
         server = world.workers["east"].server

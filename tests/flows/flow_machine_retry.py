@@ -41,7 +41,7 @@ PENDING: dict[str, dict[str, Any]] = {
     "replacing": {"parallelism": 2, "completions": 2, "podReplacementPolicy": "Failed"},
     "unready": {"run_for": "90s"},
 }
-"""The last one runs for long before it is ready, so that nothing but its pods tells that it runs."""
+"""The last one runs for long before it is ready, so that nothing but its pods shows that it runs."""
 EVENTS = (
     "",
     "",
