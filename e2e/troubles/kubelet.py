@@ -49,11 +49,17 @@ async def add_nodes(client: Client) -> None:
 
 
 async def pod_of(play: Play) -> Json:
-    """The Job's pod that has not ended, once it is there."""
+    """The Job's pod that has not ended, once it is there; one of a Job before it may be there until it is collected."""
 
     async def look() -> list[Json]:
+        jobs = {job["metadata"]["uid"] for job in await play.on().list(play.scene.jobs("east"))}
         pods = await play.on().list(f"{play.core}/pods")
-        return [pod for pod in pods if pod["status"]["phase"] not in ("Failed", "Succeeded")]
+        return [
+            pod
+            for pod in pods
+            if pod["status"]["phase"] not in ("Failed", "Succeeded")
+            and pod["metadata"]["ownerReferences"][0]["uid"] in jobs
+        ]
 
     found = await until(look)
     return found[0]
