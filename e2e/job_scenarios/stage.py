@@ -26,6 +26,7 @@ _MOST_QUIET_SECONDS = 6.0
 """What one sync writes comes in quicker succession than this; the later the controller, the longer it may take."""
 _RESTLESS_SECONDS = 180.0
 _WAIT_SECONDS = 180.0
+_BELONGING = ("labels", "ownerReferences", "finalizers")
 STRATEGIC = "application/strategic-merge-patch+json"
 
 JobCondition = Callable[[Json], object]
@@ -168,13 +169,20 @@ class Stage:
             return await self.client.create(self._jobs(), body)
 
     async def create_pod(self, body: Json, status: Json | None = None) -> Json:
-        """Create a pod that the controller did not ask for, perhaps with a status."""
-        name = body["metadata"]["name"]
-        async with self.stimulus(f"create pod {name}"):
-            made = await self.client.create(self._pods(), body)
-            if status is not None:
-                await self.client.merge(f"{self._pods()}/{name}/status", {"status": status})
-            return made
+        """Create a pod that the controller did not ask for, perhaps with a status.
+
+        One that has both an owner and a status gets the status while it is nobody's: no controller sees it without.
+        """
+        metadata = body["metadata"]
+        path = f"{self._pods()}/{metadata['name']}"
+        async with self.stimulus(f"create pod {metadata['name']}"):
+            if status is None:
+                return await self.client.create(self._pods(), body)
+            belongs = {key: metadata[key] for key in _BELONGING if metadata["ownerReferences"]}
+            alone = {key: value for key, value in metadata.items() if key not in belongs}
+            made = await self.client.create(self._pods(), {**body, "metadata": alone})
+            made = await self.client.merge(f"{path}/status", {"status": status})
+            return await self.client.merge(path, {"metadata": belongs}) if belongs else made
 
     async def suspend(self, name: str = "job") -> None:
         """Suspend the Job."""
