@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -133,9 +134,9 @@ async def test_get_asks_for_the_labels_that_are_wanted_alone() -> None:
     class Listing:
         namespace = "n"
 
-        async def objects(self, resource: Resource, **query: Any) -> tuple[list[Object], str]:
+        async def object_pages(self, resource: Resource, **query: Any) -> AsyncIterator[tuple[list[Object], str]]:
             asked.append(query)
-            return [], "1"
+            yield [], "1"
 
     wanted = Wanted(filters=filters("team in (x, y),!old", (), (), ()))
     assert await _listed(cast("Cluster", Listing()), wanted) == []

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TypeVar
@@ -41,6 +41,8 @@ Json = Mapping[str, object]
 QPS, BURST = 50.0, 100
 DEFAULT_NAMESPACE = "default"
 MOST_PAGES = 1_000
+_AT_A_TIME = 25
+"""Objects that are looked at without a pause: a millisecond or two."""
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -110,15 +112,26 @@ class Cluster:
             KindNotServed: the cluster does not know this kind.
             Failure: in words.
         """
+        pages = self.object_pages(resource, namespace=namespace, labels=labels, fields=fields)
+        some = [page async for page in pages]
+        return [item for items, _ in some for item in items], some[-1][1]
+
+    async def object_pages(
+        self, resource: Resource, *, namespace: str | None, labels: str = "", fields: str = ""
+    ) -> AsyncGenerator[tuple[list[Object], str], None]:
+        """As ``objects``, some at a time: between them the loop has its turn, and the server works on the next page."""
         try:
-            raw_pages = [raw async for raw in self._pages(resource, namespace, labels, fields)]
+            async with aclosing(self._pages(resource, namespace, labels, fields)) as pages:
+                async for raw in pages:
+                    page = decode(raw, self.name, _ObjectPage)
+                    for begin in range(0, max(1, len(page.items)), _AT_A_TIME):
+                        yield page.items[begin : begin + _AT_A_TIME], page.metadata.resource_version
+                        await asyncio.sleep(0)
         except NotAllowed:
             if await self._serves(resource):
                 raise
             doing = self._doing("list", resource, namespace or "", "")
             raise KindNotServed(f"{self.name} does not serve {doing.resource}") from None
-        pages = [decode(raw, self.name, _ObjectPage) for raw in raw_pages]
-        return [item for page in pages for item in page.items], pages[-1].metadata.resource_version
 
     async def first_names(self, resource: Resource) -> list[str]:
         """The names of some objects of our namespace: of the first page.
@@ -143,18 +156,31 @@ class Cluster:
         except KubeError:
             return
 
-    async def _pages(self, resource: Resource, namespace: str | None, labels: str, fields: str) -> AsyncIterator[bytes]:
-        """A collection as it comes: at least one page."""
-        doing, token = self._doing("list", resource, namespace or "", ""), ""
-        for _ in range(MOST_PAGES):
+    async def _pages(
+        self, resource: Resource, namespace: str | None, labels: str, fields: str
+    ) -> AsyncGenerator[bytes, None]:
+        """A collection as it comes: at least one page. Each is asked for before the one before it is handed out."""
+        doing = self._doing("list", resource, namespace or "", "")
+
+        def ask(token: str) -> asyncio.Task[bytes]:
             request = requests.list_page(resource, namespace=namespace, label_selector=labels, continue_token=token)
             if fields:
                 request = replace(request, query=(*request.query, ("fieldSelector", fields)))
-            raw = await self._sent(request, doing)
-            yield raw
-            token = decode(raw, self.name, _PageHead).metadata.continue_
-            if not token:
-                return
+            return asyncio.create_task(self._sent(request, doing))
+
+        asked = ask("")
+        try:
+            for _ in range(MOST_PAGES):
+                raw = await asked
+                token = decode(raw, self.name, _PageHead).metadata.continue_
+                if token:
+                    asked = ask(token)
+                yield raw
+                if not token:
+                    return
+        finally:
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
         raise Failure(f"{self.name} does not end the list of {doing.resource}")
 
     async def _serves(self, resource: Resource) -> bool:

@@ -142,14 +142,15 @@ async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
     left_out: list[Failure] = []
     for kind in wanted.chosen.kinds:
         fields, labels = wanted.chosen.field_selector(kind), ",".join(map(str, wanted.filters.labels))
+        pages = cluster.object_pages(kind.resource, namespace=namespace, fields=fields, labels=labels)
         try:
-            found, _ = await cluster.objects(kind.resource, namespace=namespace, fields=fields, labels=labels)
+            found = [view async for jobs, _ in pages for view in wanted.views(kind, jobs)]
         except (KindNotServed, NotAllowed) as failure:
             if wanted.chosen.are_asked_for:
                 raise
             left_out.append(failure)
         else:
-            seen += wanted.views(kind, found)
+            seen += found
     if len(left_out) == len(wanted.chosen.kinds):
         raise left_out[0]
     for one in left_out:

@@ -23,7 +23,7 @@ from mirror.cli.user.fitting import Measure, fit
 from mirror.cli.user.terminal import PLAIN, Display, Painted
 from mirror.model.durations import human_duration
 from mirror.model.text import clean
-from mirror.model.tones import Tone, tone_of
+from mirror.model.tones import tone_of
 
 T = TypeVar("T")
 
@@ -84,28 +84,26 @@ def table(
     if on.width is not None and widths is None:
         measures = [Measure(one or 0, column.least, column.rank) for one, column in zip(measured, shown, strict=True)]
         measured = fit(measures, on.width, gap=len(_APART))
+    is_toned = [one.is_state for one in shown]
     return [
-        *(_line(line, measured, [_no_tone] * len(shown), PLAIN) for line in headings),
-        *(_line(line, measured, [tone_of if one.is_state else _no_tone for one in shown], on) for line in cells),
+        *(_line(line, measured, [], PLAIN) for line in headings),
+        *(_line(line, measured, is_toned, on) for line in cells),
     ]
 
 
-def _no_tone(_: str) -> Tone:
-    return "plain"
-
-
-def _line(
-    cells: Sequence[str], widths: Sequence[int | None], tones: Sequence[Callable[[str], Tone]], on: Display
-) -> str:
+def _line(cells: Sequence[str], widths: Sequence[int | None], is_toned: Sequence[bool], on: Display) -> str:
     """Cells side by side, cut to their widths and padded; colours take no room."""
     parts, is_painted = [], False
-    for cell, width, tone in zip(cells, widths, tones, strict=True):
+    for column, (cell, width) in enumerate(zip(cells, widths, strict=True)):
         if width is None:
             continue
         text = cell if len(cell) <= width or on.width is None else f"{cell[: width - 1]}…"
-        painted = on.paint(text, tone(cell))
-        is_painted = is_painted or painted is not text
-        parts.append(painted + " " * (width - len(text)))
+        if on.has_colors and is_toned[column]:
+            painted = on.paint(text, tone_of(cell))
+            is_painted = is_painted or painted is not text
+            parts.append(painted + " " * (width - len(text)))
+        else:
+            parts.append(text.ljust(width))
     line = _APART.join(parts).rstrip()
     return Painted(line) if is_painted else line
 
