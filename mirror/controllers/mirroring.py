@@ -266,7 +266,7 @@ class Mirroring:
         while True:
             await asyncio.sleep(COMPARE_WORKERS_SECONDS)
             self.assigner.read_anew()
-            self._parts.moves.look_again()
+            self._parts.moves.report_end()
 
     async def _sweep(self) -> None:
         await self._parts.sweeper.run(self._parts.sweep_interval_seconds)
@@ -290,6 +290,8 @@ class Mirroring:
             plan = decide(seen)
             if not plan.needs_assignment:
                 self.assigner.finish(key)
+            if seen.moves_held:
+                self._parts.moves.report()
             self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
             if wait := self._wait_for_rate(key, plan.requests):
                 return wait

@@ -48,7 +48,7 @@ class ManagementAbsence:
 
 
 class MoveTurns:
-    """``observing`` asks what holds moves, ``applying`` gives turns."""
+    """``observing`` asks what holds moves, ``mirroring`` has it reported, ``applying`` gives turns."""
 
     def __init__(
         self,
@@ -67,24 +67,16 @@ class MoveTurns:
         self._warn = warn
         self._led_since: float | None = None
         self._next_at = float("-inf")
-        self._are_most_lost = False
+        self._is_reported = False
+        """Whether it was reported that moves are held since most workers are lost."""
 
     def begin_leading(self) -> None:
         """From now on this process may move."""
         self._led_since = self._environment.clock.monotonic()
 
     def held(self) -> str:
-        """Why nothing is moved now: it may be us who are cut off. Empty: nothing holds it."""
-        lost = [one.name for one in self._workers.values() if not one.is_reachable]
-        are_most_lost = len(lost) >= FEWEST_LOST and 2 * len(lost) > len(self._workers)
-        if are_most_lost != self._are_most_lost:
-            self._are_most_lost = are_most_lost
-            self._environment.metrics.moves_held.set(are_most_lost)
-            if are_most_lost:
-                self._environment.log.warning("moves held", unreachable=len(lost), workers=len(self._workers))
-                for name in lost:
-                    self._warn(name, "MovesHeld", f"{MOST_ARE_LOST}; its Jobs stay with it until fewer are")
-        if are_most_lost:
+        """Why nothing is moved now: it may be us who are cut off. Empty: nothing holds it. Changes nothing."""
+        if self._most_that_are_lost():
             return MOST_ARE_LOST
         since = self._led_since
         is_new = since is None or self._environment.clock.monotonic() < since + AFTER_TAKING_OVER_SECONDS
@@ -92,13 +84,31 @@ class MoveTurns:
             return JUST_TOOK_OVER
         return WAS_AWAY if self._absence is not None and self._absence.was_just_now else ""
 
-    def look_again(self) -> None:
-        """While moves are held nobody may ask any more: what was told ends when it is over."""
-        if self._are_most_lost:
-            self.held()
+    def _most_that_are_lost(self) -> tuple[str, ...]:
+        """Workers that are unreachable, where they are most of all; else none."""
+        lost = tuple(one.name for one in self._workers.values() if not one.is_reachable)
+        return lost if len(lost) >= FEWEST_LOST and 2 * len(lost) > len(self._workers) else ()
+
+    def report(self) -> None:
+        """A move is held: where it is since most workers are lost, that is reported once, until it is over."""
+        lost = self._most_that_are_lost()
+        if bool(lost) == self._is_reported:
+            return
+        self._is_reported = bool(lost)
+        self._environment.metrics.moves_held.set(self._is_reported)
+        if lost:
+            self._environment.log.warning("moves held", unreachable=len(lost), workers=len(self._workers))
+            for name in lost:
+                self._warn(name, "MovesHeld", f"{MOST_ARE_LOST}; its Jobs stay with it until fewer are")
+
+    def report_end(self) -> None:
+        """Nobody may want to move any more: what was reported ends when it is over."""
+        if self._is_reported:
+            self.report()
 
     def take(self) -> float:
         """The next turn: when it is, monotonic."""
+        self.report_end()
         now = self._environment.clock.monotonic()
         turn = max(now, self._next_at)
         self._next_at = turn + (1.0 / self._rate if self._rate else 0.0)

@@ -1,0 +1,101 @@
+"""What holds moves is looked at without effects; that it is so is reported once, and so is its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mirror.controllers.move_turns import AFTER_TAKING_OVER_SECONDS, JUST_TOOK_OVER, MOST_ARE_LOST, MoveTurns
+from mirror.runtime.clock import SystemClock
+from mirror.runtime.environment import Environment
+from mirror.telemetry.logs import get_log
+from mirror.telemetry.metrics import Metrics
+
+
+@dataclass
+class _Worker:
+    """As far as it is looked at here."""
+
+    name: str
+    is_reachable: bool = True
+
+
+class _Clock(SystemClock):
+    """One that moves when it is moved."""
+
+    at = 0.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+class _Turns:
+    """Three workers, and what is reported of them."""
+
+    def __init__(self) -> None:
+        self.workers = {name: _Worker(name) for name in ("east", "north", "west")}
+        self.clock, self.metrics, self.warned = _Clock(), Metrics(), list[tuple[str, str, str]]()
+        self.turns = MoveTurns(
+            cast(Any, self.workers),
+            rate=0.0,
+            environment=Environment(self.clock, get_log("test"), self.metrics),
+            warn=lambda *of: self.warned.append(of),
+        )
+        self.turns.begin_leading()
+        self.clock.at += AFTER_TAKING_OVER_SECONDS
+
+    def set_reachable(self, *names: str) -> None:
+        for name, worker in self.workers.items():
+            worker.is_reachable = name in names
+
+    @property
+    def metric(self) -> float | None:
+        return self.metrics.registry.get_sample_value("jobmirror_moves_held")
+
+
+def test_a_look_reports_nothing() -> None:
+    """Observing has no effects: who looks may decide otherwise, or not at all."""
+    of = _Turns()
+    of.set_reachable("west")
+    assert of.turns.held() == MOST_ARE_LOST
+    assert (of.metric, of.warned) == (0, [])
+
+
+def test_it_is_reported_once_of_each_lost_worker() -> None:
+    of = _Turns()
+    of.set_reachable("west")
+    of.turns.report()
+    of.turns.report()
+    assert [(name, reason) for name, reason, _ in of.warned] == [("east", "MovesHeld"), ("north", "MovesHeld")]
+    assert of.metric == 1
+
+
+def test_the_end_is_reported_with_the_next_turn() -> None:
+    """Else the metric would stay until the next comparison of workers."""
+    of = _Turns()
+    of.set_reachable("west")
+    of.turns.report()
+    of.set_reachable("west", "north")
+    assert of.turns.held() == ""
+    of.turns.take()
+    assert of.metric == 0
+
+
+def test_what_nobody_asks_about_any_more_ends_too() -> None:
+    of = _Turns()
+    of.set_reachable("west")
+    of.turns.report_end()
+    assert of.metric == 0, "no move was held yet"
+    of.turns.report()
+    of.set_reachable("west", "east", "north")
+    of.turns.report_end()
+    assert of.metric == 0
+
+
+def test_a_new_leader_waits_whoever_is_lost() -> None:
+    of = _Turns()
+    of.turns.begin_leading()
+    of.set_reachable("west", "north")
+    assert of.turns.held() == JUST_TOOK_OVER
+    of.turns.report()
+    assert of.metric == 0, "most are there"
