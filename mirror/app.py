@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from mirror.connecting import Connections
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring
+from mirror.controllers.mirroring_settings import mirroring_settings
 from mirror.kube.client import Client
 from mirror.kube.fields import knows_rule_names
 from mirror.kube.permits import WritePermit
@@ -32,7 +33,7 @@ from mirror.starting import check_kinds, check_namespace, management_uid
 from mirror.telemetry.logs import Log, get_log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
-from mirror.wiring import build_mirroring, mirroring_settings
+from mirror.wiring import build_mirroring
 from mirror.workers.registry import Registry
 from mirror.workers.renewing import Renewer
 
@@ -277,15 +278,7 @@ async def _build(
         management, replace(wanted, share=Share(slots=slots)), connector=connect, environment=environment, traces=traces
     )
     registry, origin = mirroring.registry, wanted.transform.origin
-    election = settings.leader_election
-    lease = LeaseSettings(
-        settings.namespace,
-        names.LEASE,
-        identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
-        duration_seconds=election.lease_duration_seconds,
-        renew_deadline_seconds=election.renew_deadline_seconds,
-        retry_period_seconds=election.retry_period_seconds,
-    )
+    lease = _lease(settings)
     leadership = sharded = None
     if slots > 1:
         sharded = Sharded(
@@ -296,7 +289,7 @@ async def _build(
             environment=environment,
             is_ready=lambda: mirroring.informers.is_synced,
         )
-    elif election.enabled:
+    elif settings.leader_election.enabled:
         leadership = Leadership(management, lease, clock=clock, log=log, permit=permit)
     manager = Manager(settings, origin, registry, mirroring, leadership, sharded, jobs, metrics, log)
     renewer = Renewer(
@@ -317,6 +310,19 @@ async def _build(
     gauges = Gauges(mirroring, beside=beside, cluster=management.name, metrics=metrics, clock=clock)
     metrics.before_scrape(gauges.refresh)
     return manager
+
+
+def _lease(settings: Settings) -> LeaseSettings:
+    """Of whoever works; our name is one that no other process has, on this machine or another."""
+    election = settings.leader_election
+    return LeaseSettings(
+        settings.namespace,
+        names.LEASE,
+        identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
+        duration_seconds=election.lease_duration_seconds,
+        renew_deadline_seconds=election.renew_deadline_seconds,
+        retry_period_seconds=election.retry_period_seconds,
+    )
 
 
 def _first(failure: BaseException) -> BaseException:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from mirror.connecting import Connections
 from mirror.controllers.mirroring import Mirroring
+from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.kube.client import Client
 from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
@@ -20,7 +21,7 @@ from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
 from mirror.sharding.membership import MemberSettings
 from mirror.sharding.replica import Instances
 from mirror.sharding.share import Share
-from mirror.wiring import MirroringSettings, build_mirroring
+from mirror.wiring import build_mirroring
 from mirror.workers.renewing import Renewer
 
 

@@ -16,6 +16,7 @@ from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
 
 from mirror.app import Manager, _build, _tracing
+from mirror.controllers.mirroring_settings import mirroring_settings
 from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
@@ -33,7 +34,6 @@ from mirror.settings.schema import LeaderElection, Settings, Tracing
 from mirror.starting import check_kinds, management_uid
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.wiring import mirroring_settings
 
 pytestmark = pytest.mark.looptime
 

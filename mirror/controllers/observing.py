@@ -103,7 +103,6 @@ class Observer:
         is_stale = identity is Identity.NAMESAKE
         own = mirror if not is_stale else None
         sight = _sight(source.placed, worker, now) if source.placed else None
-        is_reachable = sight is not None and sight.is_reachable
         on_loss = self._on_loss_of(key.namespace)
         is_fenced = is_to_be_fenced(source, self._policy, on_loss)
         concerns_lease, fence = concerns(source, own, memory, is_wanted=is_fenced), None
@@ -112,18 +111,15 @@ class Observer:
         is_moving = is_to_be_moved(source, sight, self._policy, on_loss, fence)
         held = self._moves.held() if is_moving and sight is not None and not sight.is_gone else ""
         if concerns_lease and not is_moving:
-            is_moving = has_ended_by_lease(source, own if is_reachable else None, memory)
-        is_leaving = is_to_leave(source, sight, own, self._policy, on_loss)
+            is_moving = has_ended_by_lease(source, own if sight is not None and sight.is_reachable else None, memory)
         refused_now = _refused_now(source, memory)
-        retry, is_due = None, False
-        if self._policy.retry_after_seconds is not None or was_retried(found):
-            retry = self._retry_of(source, worker, sight, own, memory, on_loss)
-            is_due = retry is not None and retry.due_in == 0
-        goes = bool(refused_now) or is_leaving or (is_moving and not held) or is_due
+        retry = self._retry_of(source, worker, sight, own, memory, on_loss)
+        is_due = retry is not None and retry.due_in == 0
+        goes = bool(refused_now) or (is_moving and not held) or is_due
+        goes = goes or is_to_leave(source, sight, own, self._policy, on_loss)
         assignment, avoided = AssignmentState(), _NONE
         if (source.placed is None or goes) and not (source.is_finished or source.is_deleting):
-            avoided = self._avoided(source, memory, is_due=is_due)
-            assignment = self._assignment_of(key, source, memory, avoided, goes=goes)
+            assignment, avoided = self._assignment_of(key, source, memory, goes=goes, is_due=is_due)
         watched = worker.pods if worker is not None else None
         return Snapshot(
             key=key,
@@ -164,6 +160,8 @@ class Observer:
         on_loss: OnNamespace,
     ) -> RetrySight | None:
         """Whether it is tried on another worker; nothing where that is not wanted, and not under way (D31)."""
+        if self._policy.retry_after_seconds is None and not was_retried(source.found):
+            return None
         record = source.stored.retries
         pods = worker.pods if worker is not None else None
         now, due_in = self._state.environment.clock.now(), None
@@ -202,9 +200,18 @@ class Observer:
         return sight, fence_state(source, sight, self._policy, mirror, now=now, sent_ends_in=left)
 
     def _assignment_of(
-        self, key: SourceKey, source: Source, memory: Memory, avoided: frozenset[str], *, goes: bool
+        self, key: SourceKey, source: Source, memory: Memory, *, goes: bool, is_due: bool
+    ) -> tuple[AssignmentState, frozenset[str]]:
+        """Of a source that has no worker, or ``goes``: was refused where it is recorded, or is to leave that.
+
+        With the workers that it is not to be placed on; ``is_due``: it is tried elsewhere (D31).
+        """
+        avoided = self._avoided(source, memory, is_due=is_due)
+        return self._assignment_without(avoided, key, source, memory, goes=goes), avoided
+
+    def _assignment_without(
+        self, avoided: frozenset[str], key: SourceKey, source: Source, memory: Memory, *, goes: bool
     ) -> AssignmentState:
-        """Of a source that has no worker, or ``goes``: was refused where it is recorded, or is to leave that."""
         state, refused_now = self._state, _refused_now(source, memory)
         found_on = None if goes else self._where_found(source)
         if not self._state.share.assigns:

@@ -98,41 +98,16 @@ class JobController:
         self.orphan_queue: WorkQueue[OrphanKey] = WorkQueue(
             lambda _: "", clock=clock, lane_limit=limit, backoff=backoff
         )
-        latecomers = CacheWaiters(self.queue.add)
+        cache_waiters = CacheWaiters(self.queue.add)
         self._handlers = Handlers(
             self.jobs,
             self._index,
             self.memories,
-            Intake(self.queue, self.orphan_queue.add, latecomers, constants.batch_period_seconds),
+            Intake(self.queue, self.orphan_queue.add, cache_waiters, constants.batch_period_seconds),
             metrics=metrics,
             clock=clock,
         )
-        writes, together, doubts = PodWrites(client, events), ParallelRequests(), LiveCheck(client)
-        pace = Pace(client, together, behind=lambda: self.queue.ready > 0)
-        self._orphans = Orphans(writes, together, self.jobs, self.pods, self._index, log=log)
-        self._syncer = Syncer(
-            Tools(
-                jobs=self.jobs,
-                pods=self.pods,
-                index=self._index,
-                memories=self.memories,
-                latecomers=latecomers,
-                doubts=doubts,
-                gangs=self.gangs,
-                claimer=Claimer(client, writes, self._index),
-                creator=Creator(writes, together, metrics=metrics, clock=clock),
-                remover=Remover(writes, together, doubts, clock=clock),
-                statuses=StatusWrites(client, metrics, settings.behaviour.gates),
-                events=events,
-                metrics=metrics,
-                clock=clock,
-                log=log,
-                add_after=self.queue.add_after,
-                turn=pace.turn,
-                may_put_off=pace.may_put_off,
-            ),
-            settings.behaviour,
-        )
+        self._orphans, self._syncer = self._make_workers(client, settings.behaviour, events, cache_waiters, clock)
         self.informers = Informers(
             {
                 f"{what} {number}": informer
@@ -141,6 +116,36 @@ class JobController:
             },
             log=log,
         )
+
+    def _make_workers(
+        self, client: Client, behaviour: Behaviour, events: Events, cache_waiters: CacheWaiters, clock: Clock
+    ) -> tuple[Orphans, Syncer]:
+        """What works on the keys of both queues; they share how many requests go on at a time."""
+        writes, parallel, live_check = PodWrites(client, events), ParallelRequests(), LiveCheck(client)
+        pace = Pace(client, parallel, behind=lambda: self.queue.ready > 0)
+        metrics, log = self._metrics, self._log
+        tools = Tools(
+            jobs=self.jobs,
+            pods=self.pods,
+            index=self._index,
+            memories=self.memories,
+            cache_waiters=cache_waiters,
+            live_check=live_check,
+            gangs=self.gangs,
+            claimer=Claimer(client, writes, self._index),
+            creator=Creator(writes, parallel, metrics=metrics, clock=clock),
+            remover=Remover(writes, parallel, live_check, clock=clock),
+            statuses=StatusWrites(client, metrics, behaviour.gates),
+            events=events,
+            metrics=metrics,
+            clock=clock,
+            log=log,
+            add_after=self.queue.add_after,
+            turn=pace.turn,
+            may_put_off=pace.may_put_off,
+        )
+        orphans = Orphans(writes, parallel, self.jobs, self.pods, self._index, log=log)
+        return orphans, Syncer(tools, behaviour)
 
     def _make_informers(self, client: Client, namespace: str | None) -> dict[str, Informer]:
         jobs = Informer(

@@ -47,9 +47,9 @@ class Created:
 class Creator:
     """Performs."""
 
-    def __init__(self, writes: PodWrites, together: ParallelRequests, *, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, writes: PodWrites, parallel: ParallelRequests, *, metrics: Metrics, clock: Clock) -> None:
         self._writes = writes
-        self._together = together
+        self._parallel = parallel
         self._metrics = metrics
         self._clock = clock
 
@@ -74,7 +74,7 @@ class Creator:
             return None
 
         while tried < len(births) and first_error is None:
-            ended = await self._together.each(births[tried : tried + size], one, name=f"create pods of {job.key}")
+            ended = await self._parallel.each(births[tried : tried + size], one, name=f"create pods of {job.key}")
             errors = [error for error in ended if error is not None and not is_namespace_ending(error)]
             tried, size = tried + len(ended), size * 2
             succeeded += sum(error is None for error in ended)

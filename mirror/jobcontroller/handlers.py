@@ -28,7 +28,7 @@ class Intake:
 
     queue: WorkQueue[str]
     orphans: Callable[[OrphanKey], None]
-    latecomers: CacheWaiters
+    cache_waiters: CacheWaiters
     batch_seconds: float
     """How long a Job whose pods changed waits for more of that."""
 
@@ -42,7 +42,7 @@ class Handlers:
         self._jobs = jobs
         self._pods = pods
         self._memories = memories
-        self._latecomers = intake.latecomers
+        self._cache_waiters = intake.cache_waiters
         self._queue = intake.queue
         self._orphans = intake.orphans
         self._metrics = metrics
@@ -63,7 +63,7 @@ class Handlers:
             was = None
         if now is None:
             return
-        self._latecomers.on_seen(JOBS, now.version)
+        self._cache_waiters.on_seen(JOBS, now.version)
         if was is None:
             self.job_came(now)
         else:
@@ -116,7 +116,7 @@ class Handlers:
             was = None
         if now is None:
             return
-        self._latecomers.on_seen(PODS, now.version)
+        self._cache_waiters.on_seen(PODS, now.version)
         if now.pod.deleted is not None:
             self._pod_gone(now, is_final=False)
         elif was is None:

@@ -1,7 +1,7 @@
 """Looks at the server, where a sync that believed the cache could do harm: the watch may be behind or broken.
 
 A pod whose creation was not answered would be created a second time (Q2): ``creating`` notes the doubt, and ``syncing``
-has it dispelled first of all. A pod that ends just when it is to be deleted would not be counted: ``removing`` looks
+has it resolved first of all. A pod that ends just when it is to be deleted would not be counted: ``removing`` looks
 again. What a look finds the next sync waits for, as for what we wrote ourselves (Y1).
 """
 

@@ -60,7 +60,7 @@ class JobMemory(msgspec.Struct):
     """Uids of pods whose finalizer we have removed, until the watch shows it (Q1)."""
     written: Written = msgspec.field(default_factory=Written)
     is_in_doubt: bool = False
-    """A pod may have been created, or not: the answer was lost (``doubts``)."""
+    """A pod may have been created, or not: the answer was lost (``live_check``)."""
     backoff: BackoffRecord | None = None
     """As of the last stored status (B5)."""
     enacted: Enacted | None = None

@@ -36,10 +36,10 @@ class Orphans:
     """Cleans."""
 
     def __init__(
-        self, writes: PodWrites, together: ParallelRequests, jobs: Jobs, pods: Store, index: PodIndex, *, log: Log
+        self, writes: PodWrites, parallel: ParallelRequests, jobs: Jobs, pods: Store, index: PodIndex, *, log: Log
     ) -> None:
         self._writes = writes
-        self._together = together
+        self._parallel = parallel
         self._jobs = jobs
         self._pods = pods
         self._index = index
@@ -58,7 +58,7 @@ class Orphans:
             return
         found_pods = self._index.tracked(key.namespace, key.selector)
         if found_pods:
-            await self._together.each(found_pods, self._clean_quietly, name=f"clean {key}")
+            await self._parallel.each(found_pods, self._clean_quietly, name=f"clean {key}")
 
     async def _clean_quietly(self, pod: CachedPod) -> None:
         try:

@@ -22,21 +22,21 @@ SHORTEST_TURN = 20
 class Pace:
     """Asked by each sync."""
 
-    def __init__(self, client: Client, together: ParallelRequests, *, behind: Callable[[], bool]) -> None:
+    def __init__(self, client: Client, parallel: ParallelRequests, *, behind: Callable[[], bool]) -> None:
         """Put together what it asks.
 
         Args:
             client: whose rate limit counts.
-            together: how much is under way.
+            parallel: how much is under way.
             behind: whether Jobs wait for a sync while as many as may be are being synced.
         """
         self._client = client
-        self._together = together
+        self._parallel = parallel
         self._is_behind = behind
 
     def may_put_off(self) -> bool:
         """Whether a status write that is not urgent should be left to the next one: while requests wait."""
-        return self._client.is_saturated or self._together.is_crowded or self._is_behind()
+        return self._client.is_saturated or self._parallel.is_crowded or self._is_behind()
 
     def turn(self, constants: Constants) -> Constants:
         """The constants of one turn: a big Job takes as many pods as the limit lets through in some seconds.

@@ -45,10 +45,10 @@ class Stripped:
 class Remover:
     """Performs."""
 
-    def __init__(self, writes: PodWrites, together: ParallelRequests, doubts: LiveCheck, *, clock: Clock) -> None:
+    def __init__(self, writes: PodWrites, parallel: ParallelRequests, live_check: LiveCheck, *, clock: Clock) -> None:
         self._writes = writes
-        self._together = together
-        self._doubts = doubts
+        self._parallel = parallel
+        self._live_check = live_check
         self._clock = clock
 
     async def delete(self, job: CachedJob, pods: Sequence[Pod]) -> Deleted:
@@ -63,7 +63,7 @@ class Remover:
                 return error
             return None
 
-        ended = await self._together.each(pods, one, name=f"delete pods of {job.key}")
+        ended = await self._parallel.each(pods, one, name=f"delete pods of {job.key}")
         return _deleted(pods, ended)
 
     async def strip_and_delete(self, job: CachedJob, memory: JobMemory, pods: Sequence[Pod]) -> Deleted:
@@ -86,7 +86,7 @@ class Remover:
                 return error
             return None
 
-        ended = await self._together.each(pods, one, name=f"delete pods of {job.key}")
+        ended = await self._parallel.each(pods, one, name=f"delete pods of {job.key}")
         return _deleted(pods, ended, untried)
 
     async def _strip_first(self, job: CachedJob, memory: JobMemory, pod: Pod) -> None:
@@ -101,7 +101,7 @@ class Remover:
             for _ in range(_LOOKS):
                 with suppress(Invalid):
                     return await self._writes.strip_active(job, memory, pod)
-                pod = await self._doubts.look_at(pod, memory)
+                pod = await self._live_check.look_at(pod, memory)
                 if not pod.is_active:
                     raise CacheBehind(f"the watch has not shown yet that pod {pod.name} is not active any more")
                 if not pod.has_finalizer:
@@ -125,7 +125,7 @@ class Remover:
                 return error
             return None
 
-        ended = await self._together.each(pods, one, name=f"strip pods of {job.key}")
+        ended = await self._parallel.each(pods, one, name=f"strip pods of {job.key}")
         gone = frozenset(pod.uid for pod, error in zip(pods, ended, strict=True) if error is None)
         return Stripped(gone, _first(ended))
 

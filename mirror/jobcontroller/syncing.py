@@ -58,8 +58,8 @@ class Tools:
     pods: Store
     index: PodIndex
     memories: Memories
-    latecomers: CacheWaiters
-    doubts: LiveCheck
+    cache_waiters: CacheWaiters
+    live_check: LiveCheck
     gangs: Gangs | None
     """None while the gate is off."""
     claimer: Claimer
@@ -123,7 +123,7 @@ class Syncer:
             return
         memory = tools.memories.of(uid)
         if memory.is_in_doubt:
-            await tools.doubts.resolve(job, memory)
+            await tools.live_check.resolve(job, memory)
             await self.sync(key)  # from its beginning: the Job may have changed meanwhile
             return
         self._check_caches(job, memory)
@@ -165,7 +165,7 @@ class Syncer:
         behind = memory.written.behind(job.metadata.namespace, tools.jobs.store, tools.pods)
         if behind is not None:
             written = memory.written.job if behind is JOBS else memory.written.pods
-            tools.latecomers.wait(job.key, behind, written)
+            tools.cache_waiters.wait(job.key, behind, written)
             tools.metrics.on_stale_skip(behind.group, behind.plural)
             raise CacheBehind(f"the watch of {behind.plural} has not shown our last write yet")
 

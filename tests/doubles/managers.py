@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.decide.snapshot import Policy
 from mirror.kinds.base import MirrorTransform
 from mirror.model import names
-from mirror.wiring import MirroringSettings
 
 HOME = "jobmirror-system"
 

@@ -19,6 +19,7 @@ from flow_world import LOST_AFTER_SECONDS, MANAGER, SIMULATED, FlowWorld, job, p
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.decide.snapshot import Policy
 from mirror.embedded.apiserver.messages import Request
 from mirror.embedded.faults.kinds import Loss, internal_error
@@ -28,7 +29,6 @@ from mirror.model import names
 from mirror.model.retries import Retries, RetryState, parse_retries
 from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane
-from mirror.wiring import MirroringSettings
 
 RETRY_AFTER_SECONDS = 15.0
 PULLS = ("0s", "10s", "14s", "15s", "16s", "20s", "40s")

@@ -18,9 +18,9 @@ from flow_machine_base import WAITS
 from flow_world import FlowWorld, tolerant
 from hypothesis.stateful import precondition, rule
 
+from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.embedded.apiserver.messages import Request
 from mirror.planes.api import Json
-from mirror.wiring import MirroringSettings
 
 THEIRS = "team-system"
 SOUTH = "south"

@@ -19,6 +19,7 @@ import structlog
 from doubles.managers import HOME, conditions, settings_of, worker_secret
 
 from mirror.controllers.mirroring import Mirroring
+from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.decide.snapshot import Policy
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
@@ -34,7 +35,7 @@ from mirror.runtime import informer, leadership, supervise
 from mirror.runtime.environment import Environment
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.wiring import MirroringSettings, build_mirroring
+from mirror.wiring import build_mirroring
 from mirror.workers.registry import Registry
 
 MANAGER = "manager"

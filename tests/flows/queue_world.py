@@ -13,11 +13,11 @@ from flow_invariants import Invariants
 from flow_world import MANAGER, FlowWorld
 from queue_hand import KUEUE, QueueHand, labels_of
 
+from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.embedded.apiserver.messages import Request
 from mirror.kinds.base import MirrorTransform
 from mirror.model import names
 from mirror.planes.api import Json
-from mirror.wiring import MirroringSettings
 
 FLAVORS = ("spot", "reserved", *(f"flavor-{number}" for number in range(5)))
 NODE_LABELS = {"tier": "preemptible"} | {key: value for flavor in FLAVORS for key, value in labels_of(flavor).items()}

@@ -36,12 +36,12 @@ class Bench:
         self.jobs, self.pods, self.memories, self.told = Jobs(), PodIndex(), Memories(), Told()
         self.queue: WorkQueue[str] = WorkQueue(lambda _: "", clock=self.clock)
         self.cleaned: list[OrphanKey] = []
-        self.latecomers = CacheWaiters(self.queue.add)
+        self.cache_waiters = CacheWaiters(self.queue.add)
         self.handlers = Handlers(
             self.jobs,
             self.pods,
             self.memories,
-            Intake(self.queue, self.cleaned.append, self.latecomers, BATCH),
+            Intake(self.queue, self.cleaned.append, self.cache_waiters, BATCH),
             metrics=self.told,
             clock=self.clock,
         )
@@ -379,7 +379,7 @@ async def test_a_job_that_waits_for_a_watch_is_wanted_once_it_has_caught_up() ->
     """Y1: upstream waits for a second or more."""
     bench = Bench()
     owner = owned_by(known(bench))
-    bench.latecomers.wait(KEY, PODS, 7)
+    bench.cache_waiters.wait(KEY, PODS, 7)
     bench.pod(None, cached_pod("six", owner=owner, version=6))
     assert bench.queue.describe().ready == {}
     bench.pod(None, cached_pod("seven", owner=owner, version=7))

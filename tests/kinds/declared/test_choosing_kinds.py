@@ -7,13 +7,13 @@ from declared_objects import condition, source_of
 from doubles import drills
 from msgspec.structs import replace
 
+from mirror.controllers.mirroring_settings import mirroring_settings
 from mirror.kinds import registry
 from mirror.kinds.declared.choosing import BadKinds, built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.registry import Kinds
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import SettingsError, parse
-from mirror.wiring import mirroring_settings
 
 OWN = """
 - kind: Simulation
