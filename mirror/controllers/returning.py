@@ -7,7 +7,6 @@ meanwhile is looked at again.
 
 from __future__ import annotations
 
-from mirror.batch.conditions import COMPLETE
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.moving import is_completed_copy
@@ -18,6 +17,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
 from mirror.model.moves import FENCED, LeftBehind, is_left_behind
+from mirror.model.views import COMPLETE
 from mirror.runtime.events import NORMAL, WARNING, Regarding
 from mirror.workers.worker import Worker
 

@@ -13,8 +13,7 @@ from mirror.decide.snapshot import MemoryChange, Snapshot
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model.reasons import Obstruction
-
-FAILED = "Failed"
+from mirror.model.views import FAILED
 
 
 def has_failed(kind: Kind, mirror: Object) -> bool:

@@ -10,7 +10,6 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from mirror.batch.conditions import COMPLETE
 from mirror.decide.fencing import marked, moment
 from mirror.decide.loss_policies import is_to_be_fenced, policy_of
 from mirror.decide.plan import AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
@@ -23,6 +22,7 @@ from mirror.model import names
 from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.moves import FENCED, GONE, LeftBehind
 from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
+from mirror.model.views import COMPLETE
 
 HELD_LOOK_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0

@@ -13,7 +13,9 @@ import msgspec
 
 from mirror.model.keys import SourceKey
 
-STATES = ("Waiting", "Suspended", "Placed", "Running", "Complete", "Failed", "Deleting")
+COMPLETE, FAILED = "Complete", "Failed"
+"""How an object of any kind ends, whatever its own controller calls it (``Progress.end`` of ``kinds``)."""
+STATES = ("Waiting", "Suspended", "Placed", "Running", COMPLETE, FAILED, "Deleting")
 """Of a source, in the order of a Job's life; ``Placed``: a worker is recorded, and it has not started there."""
 UNKNOWN = "Unknown"
 """In its place on the page: the worker is lost, and the last status says nothing about now."""
