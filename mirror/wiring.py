@@ -6,6 +6,7 @@ order in which they are made, so that each gets what it needs and nothing is set
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -236,8 +237,8 @@ def _priority_classes(
 
 def _worker_rounds(settings: MirroringSettings, state: MirroringState) -> tuple[WorkerRounds[Any], ...]:
     """For each score that has to be read on workers, and for what their queues say."""
-    readings = {
-        Score.QUOTA: ("ResourceQuotas", read_quotas),
+    readings: Mapping[Score, tuple[str, Callable[[Worker], Awaitable[Any]]]] = {
+        Score.QUOTA: ("ResourceQuotas", partial(read_quotas, kinds=settings.kinds)),
         Score.CLUSTER_QUEUE: ("ClusterQueues", read_cluster_queues),
     }
     assigner = state.assigner

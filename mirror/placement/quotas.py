@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 Amounts = Mapping[str, object]
 
-COUNTED = ("pods", "cpu", "memory", "count/pods", "count/jobs.batch")
-"""What Jobs and their pods take, beside requests and limits of any resource."""
+COUNTED = ("pods", "cpu", "memory", "count/pods")
+"""What pods take, beside requests and limits of any resource."""
 _COUNTED_PREFIXES = ("requests.", "limits.")
 _AMOUNT = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?")
 _FACTORS: Mapping[str, float] = {
@@ -29,22 +29,23 @@ def amount_of(value: object) -> float | None:
     return float(found[1] + suffix)
 
 
-def free_share(quotas: Iterable[tuple[Amounts, Amounts]]) -> float | None:
+def free_share(quotas: Iterable[tuple[Amounts, Amounts]], *, objects: Collection[str]) -> float | None:
     """The scarcest of what quotas limit, as the share that is free, from 0 to 1.
 
     Args:
         quotas: ``hard`` and ``used`` of each that holds for all pods of a namespace.
+        objects: how quotas name the mirrored objects that they count: ``count/jobs.batch``.
 
     Returns:
         None where nothing that Jobs take is limited.
     """
-    shares = [share for hard, used in quotas for share in _shares(hard, used)]
+    shares = [share for hard, used in quotas for share in _shares(hard, used, objects)]
     return min(shares, default=None)
 
 
-def _shares(hard: Amounts, used: Amounts) -> Iterable[float]:
+def _shares(hard: Amounts, used: Amounts, objects: Collection[str]) -> Iterable[float]:
     for name, value in hard.items():
-        if name not in COUNTED and not name.startswith(_COUNTED_PREFIXES):
+        if name not in COUNTED and name not in objects and not name.startswith(_COUNTED_PREFIXES):
             continue
         most, taken = amount_of(value), amount_of(used.get(name, "0"))
         if most is None or taken is None:

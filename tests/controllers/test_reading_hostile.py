@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from mirror.controllers import reading_cluster_queues, reading_quotas, reading_workloads
+from mirror.kinds.registry import BUILT_IN
 from mirror.kube.objects import decode_object
 from mirror.kube.watch import Page
 from mirror.workers.worker import Worker
@@ -47,7 +48,7 @@ def pages_of(number: int) -> Callable[..., AsyncIterator[Page]]:
 @pytest.mark.parametrize(
     ("module", "read", "found"),
     [
-        (reading_quotas, lambda: reading_quotas.read_quotas(worker()), {("ml", ""): 0.25}),
+        (reading_quotas, lambda: reading_quotas.read_quotas(worker(), kinds=BUILT_IN), {("ml", ""): 0.25}),
         (
             reading_cluster_queues,
             lambda: reading_cluster_queues.read_cluster_queues(worker()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from mirror.controllers.reading_cluster_queues import read_cluster_queues
 from mirror.controllers.reading_nodes import read_nodes
 from mirror.controllers.reading_quotas import read_quotas
 from mirror.controllers.worker_rounds import INTERVAL_SECONDS, LAPSE_SECONDS, LOOK_SECONDS, Reading, WorkerRounds
+from mirror.kinds.registry import BUILT_IN
 from mirror.kube.errors import BadAnswer, Forbidden, PageNotFound, Unreachable
 from mirror.kube.objects import decode_object
 from mirror.kube.resources import Resource
@@ -71,7 +73,7 @@ class Fleet:
     async def looked_at(self) -> AsyncIterator[None]:
         environment = Environment(LoopClock(), get_log("mirror"), Metrics())
         reading: Reading[Mapping[Subject, float]]
-        reading = Reading("ResourceQuotas", read_quotas, self.known.__setitem__, nothing={})
+        reading = Reading("ResourceQuotas", partial(read_quotas, kinds=BUILT_IN), self.known.__setitem__, nothing={})
         rounds = WorkerRounds(self.workers, reading, environment=environment)
         task = asyncio.create_task(rounds.run())
         await asyncio.sleep(1)

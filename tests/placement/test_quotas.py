@@ -52,5 +52,12 @@ def test_what_is_no_quantity_is_not_known(junk: object) -> None:
 )
 def test_the_scarcest_counts(quotas: list[tuple[Amounts, Amounts]], share: float | None) -> None:
     """Of all quotas of a namespace, and of what Jobs and pods take."""
-    found = free_share(quotas)
+    found = free_share(quotas, objects=("count/jobs.batch",))
     assert found is share if share is None else found == pytest.approx(share)
+
+
+def test_of_objects_those_count_that_are_mirrored() -> None:
+    """A namespace with room for Jobs has none for a JobSet whose own quota is used up."""
+    quotas = [({"count/jobsets.jobset.x-k8s.io": "2", "count/secrets": "1"}, {"count/jobsets.jobset.x-k8s.io": "2"})]
+    assert free_share(quotas, objects=("count/jobs.batch",)) is None
+    assert free_share(quotas, objects=("count/jobs.batch", "count/jobsets.jobset.x-k8s.io")) == 0.0
