@@ -15,7 +15,7 @@ from e2e.browser import Tab, browser_tab, find_chromium
 from mirror.kinds.registry import BUILT_IN
 from mirror.page.serving import Place, serve
 from mirror.telemetry.logs import get_log
-from tests.doubles.page_doors import PretendedDoors
+from tests.doubles.page_visitors import PretendedVisitors
 from tests.doubles.pretended import Pretended, many, picture
 
 CHROMIUM = find_chromium()
@@ -32,19 +32,19 @@ def chromium(required_program: Callable[..., Path]) -> None:
 
 
 @asynccontextmanager
-async def seen(known: Pretended, doors: PretendedDoors | None = None) -> AsyncIterator[tuple[Tab, str]]:
+async def seen(known: Pretended, visitors: PretendedVisitors | None = None) -> AsyncIterator[tuple[Tab, str]]:
     """A tab, and the address of a page that shows what is pretended."""
     assert CHROMIUM is not None
     place = Place(listen=("127.0.0.1", 0), kinds=BUILT_IN, managed_by="jobmirror.io/controller", origin="7f3c9a4e")
-    serving = serve(known, place, is_leading=lambda: True, log=get_log("page"), doors=doors)
+    serving = serve(known, place, is_leading=lambda: True, log=get_log("page"), visitors=visitors)
     async with serving as port, browser_tab(CHROMIUM) as tab:
         yield tab, f"http://127.0.0.1:{port}/"
 
 
-def opened() -> PretendedDoors:
-    doors = PretendedDoors()
-    doors.tokens = {"admin": {("list", "Job", ""), ("get", "Job", "")}}
-    return doors
+def opened() -> PretendedVisitors:
+    visitors = PretendedVisitors()
+    visitors.tokens = {"admin": {("list", "Job", ""), ("get", "Job", "")}}
+    return visitors
 
 
 async def log_in(tab: Tab, url: str) -> None:
@@ -120,11 +120,11 @@ async def test_without_rights_the_tabs_say_what_to_run() -> None:
 
 async def test_a_login_shows_pods_manifests_and_a_log_that_grows() -> None:
     """A token that is typed; hostile pods and logs are only text."""
-    doors = opened()
-    doors.pods["items"][0]["metadata"]["annotations"] = {"x": HOSTILE}
-    doors.events["items"][0]["message"] = HOSTILE
-    doors.log_pieces.append(HOSTILE.encode() + b"\n")
-    async with seen(picture(datetime.now(UTC)), doors) as (tab, url):
+    visitors = opened()
+    visitors.pods["items"][0]["metadata"]["annotations"] = {"x": HOSTILE}
+    visitors.events["items"][0]["message"] = HOSTILE
+    visitors.log_pieces.append(HOSTILE.encode() + b"\n")
+    async with seen(picture(datetime.now(UTC)), visitors) as (tab, url):
         await log_in(tab, url)
         assert "user-of-admin" in await tab.text("header")
         assert "admin" not in await tab.evaluate("document.cookie")
@@ -138,7 +138,7 @@ async def test_a_login_shows_pods_manifests_and_a_log_that_grows() -> None:
         await tab.evaluate("document.querySelector('[data-container=metrics]').click()")
         await tab.wait_for("document.getElementById('log').innerText.includes('onerror')")
         assert "train-resnet-large-0-x7k2p · metrics on gpu-frankfurt" in await tab.text("#log-of")
-        doors.log_goes_on.set()
+        visitors.log_goes_on.set()
         await tab.wait_for("document.getElementById('log').innerText.includes('the end')")
         await tab.wait_for("document.getElementById('logs-problem').innerText === 'The log has ended.'")
         assert await tab.evaluate("typeof pwned") == "undefined"
@@ -148,8 +148,8 @@ async def test_a_login_shows_pods_manifests_and_a_log_that_grows() -> None:
 
 async def test_a_login_that_ends_leads_back_to_the_form() -> None:
     """Nothing stays on the screen."""
-    doors = opened()
-    async with seen(picture(datetime.now(UTC)), doors) as (tab, url):
+    visitors = opened()
+    async with seen(picture(datetime.now(UTC)), visitors) as (tab, url):
         await log_in(tab, url)
         await tab.evaluate("document.querySelector('.leave button').click()")
         await tab.wait_for("document.getElementById('token')")
@@ -163,8 +163,8 @@ async def test_axe_finds_nothing(width: int, scheme: str) -> None:
     axe = await asyncio.to_thread(read_axe)
     if not axe:
         pytest.skip("axe-core could not be had from npm")
-    doors = opened()
-    async with seen(picture(datetime.now(UTC)), doors) as (tab, url):
+    visitors = opened()
+    async with seen(picture(datetime.now(UTC)), visitors) as (tab, url):
         await tab.look(width=width, scheme=scheme)
         await tab.open(url)
         assert await violations(tab, axe) == []

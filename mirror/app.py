@@ -70,7 +70,7 @@ async def run(
             health, readiness = manager.checks()
             async with (
                 serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
-                _offers(settings, management, manager, on_page),
+                _http_services(settings, management, manager, on_page),
             ):
                 on_listening(port)
                 log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
@@ -215,7 +215,7 @@ async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncItera
 
 
 @asynccontextmanager
-async def _offers(
+async def _http_services(
     settings: Settings, management: Client, manager: Manager, on_page: Callable[[int], None]
 ) -> AsyncIterator[None]:
     """The webhook, access and the page, where they are wanted; a manager that stands by has them, too."""
@@ -223,9 +223,9 @@ async def _offers(
         yield
         return
 
-    from mirror.http_services import offer  # not at the top: it says why
+    from mirror.http_services import http_services  # not at the top: it says why
 
-    async with offer(settings, management, manager, on_page=on_page):
+    async with http_services(settings, management, manager, on_page=on_page):
         yield
 
 

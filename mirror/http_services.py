@@ -1,4 +1,4 @@
-"""What a manager offers beside its metrics: HTTPS with the webhook and access, and the page for people.
+"""What a manager serves beside its metrics: HTTPS with the webhook and access, and the page for people.
 
 ``app`` imports it only where the settings want one of them: mirroring alone need not hold its ten MiB of code.
 """
@@ -18,7 +18,7 @@ from mirror.kube.client import Client
 from mirror.model.losses import OnLoss
 from mirror.page.serving import Place
 from mirror.page.serving import serve as serve_page
-from mirror.page_login import AccessDoors
+from mirror.page_login import AccessVisitors
 from mirror.runtime.clock import SystemClock
 from mirror.serving.certificates import Certificates, Files, SelfManaged, Source, served_names
 from mirror.serving.client_certificates import ClientAuthorities
@@ -32,7 +32,7 @@ from mirror.workers.registry import Registry
 
 
 class ManagerState(Protocol):
-    """Whose offers they are; ``app`` has it."""
+    """Whose services they are; ``app`` has it."""
 
     origin: str
     registry: Registry
@@ -43,7 +43,7 @@ class ManagerState(Protocol):
 
 
 @asynccontextmanager
-async def offer(
+async def http_services(
     settings: Settings, management: Client, manager: ManagerState, *, on_page: Callable[[int], None]
 ) -> AsyncIterator[None]:
     """Serve while the block runs; what must go on meanwhile is added to the manager's ``kept``.
@@ -178,9 +178,9 @@ async def _page(
         managed_by=settings.managed_by,
         origin=manager.origin,
     )
-    doors = AccessDoors(Reviews(management), kinds, access) if settings.page.login else None
+    visitors = AccessVisitors(Reviews(management), kinds, access) if settings.page.login else None
     known = manager.mirroring.known()
-    serving = serve_page(known, place, is_leading=lambda: manager.is_working, log=log, doors=doors)
+    serving = serve_page(known, place, is_leading=lambda: manager.is_working, log=log, visitors=visitors)
     async with serving as port:
         log.info("started", listen=f"{host}:{port}")
         on_page(port)

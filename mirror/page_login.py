@@ -1,7 +1,8 @@
 """The page's login, answered by access: who a token belongs to, what they may, and what is inside their mirrors.
 
-``page`` and ``access`` do not know each other; this is ``page.visiting.Doors`` made of ``access``' reviews and answers.
-Each question goes the way of any user's request: by their own token, within the same bounds, with a line in the log.
+``page`` and ``access`` do not know each other; this is ``page.visiting.Visitors`` made of ``access``' reviews and
+answers. Each question goes the way of any user's request: by their own token, within the same bounds, with a line in
+the log.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Visitor(Visitor, frozen=True):
         return f"Visitor({self.name!r})"
 
 
-class AccessDoors:
+class AccessVisitors:
     """Make it in the running loop. ``access`` None: only rights are asked for, nothing inside a mirror is shown."""
 
     def __init__(self, reviews: Reviews, kinds: Kinds, access: Access | None) -> None:

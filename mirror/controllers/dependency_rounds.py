@@ -313,7 +313,7 @@ class DependencyRounds:
         except NotFound:
             return True
         except KubeError as error:
-            self._log.warning("source not asked for", source=f"{namespace}/{name}", error=error)
+            self._log.warning("source lookup failed", source=f"{namespace}/{name}", error=error)
             return False
         return now.metadata.uid != uid or kind.summary(now).placed not in (None, worker.name)
 

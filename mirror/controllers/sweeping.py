@@ -291,7 +291,7 @@ class Sweeper:
         except NotFound:
             return await self._is_kind_served(kind) and not self._has_source_elsewhere(kind, mirror)
         except KubeError as error:
-            self._log.warning("source not asked for", source=f"{namespace}/{mirror.metadata.name}", error=error)
+            self._log.warning("source lookup failed", source=f"{namespace}/{mirror.metadata.name}", error=error)
             return False
         summary = kind.summary(found)
         if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._is_others(found):
@@ -319,7 +319,7 @@ class Sweeper:
         try:
             return not kind.can_vanish or await is_creatable(self._management, kind.resource)
         except KubeError as error:
-            self._log.warning("kind not asked for", kind=kind.name, error=error)
+            self._log.warning("kind lookup failed", kind=kind.name, error=error)
             return False
 
     def _has_source_elsewhere(self, kind: Kind, mirror: Object) -> bool:

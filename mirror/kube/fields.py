@@ -51,9 +51,9 @@ async def knows_rule_names(sender: Sender, *, log: Log) -> bool:
     try:
         document = _decode(await sender.send(ask))
     except KubeError as error:
-        log.debug("the server does not tell its fields", error=error)
+        log.debug("fields unknown", error=error)
         return False
     except JUNK:
-        log.debug("the server does not tell its fields", error="the response is not an OpenAPI document")
+        log.debug("fields unknown", error="the response is not an OpenAPI document")
         return False
     return "name" in document.components.schemas.rule.properties

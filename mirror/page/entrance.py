@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from mirror.page.skeleton import login_page
-from mirror.page.visiting import Doors, Refused, Visitor
+from mirror.page.visiting import Refused, Visitor, Visitors
 from mirror.serving.peers import peer_of
 
 COOKIE = "jobmirror-page"
@@ -60,10 +60,10 @@ class Sessions:
 
 
 class Entrance:
-    """Who comes in; without ``doors`` everybody who reaches the page."""
+    """Who comes in; without ``visitors`` everybody who reaches the page."""
 
-    def __init__(self, doors: Doors | None, now: Callable[[], float]) -> None:
-        self._doors = doors
+    def __init__(self, visitors: Visitors | None, now: Callable[[], float]) -> None:
+        self._visitors = visitors
         self._sessions = Sessions(now)
 
     async def visitor(self, request: web.Request) -> Visitor | None:
@@ -72,23 +72,23 @@ class Entrance:
         Raises:
             Refused: 401 without a token that holds, or it cannot be found out.
         """
-        if self._doors is None:
+        if self._visitors is None:
             return None
         token = self._token(request)
         if not token:
             raise Refused(401, "")
-        return await self._doors.visitor(token, peer_of(request.remote or ""))
+        return await self._visitors.visitor(token, peer_of(request.remote or ""))
 
     async def log_in(self, request: web.Request) -> web.StreamResponse:
         """Take a token from the form."""
-        if self._doors is None:
+        if self._visitors is None:
             raise web.HTTPNotFound
         _only_from_here(request)
         token = str((await request.post()).get("token", "")).strip()
         try:
             if not token or len(token) > LONGEST_TOKEN:
                 raise Refused(401, "Enter a bearer token of the management cluster.")
-            visitor = await self._doors.visitor(token, peer_of(request.remote or ""))
+            visitor = await self._visitors.visitor(token, peer_of(request.remote or ""))
         except Refused as refused:
             return form(refused, base="")
         response = web.Response(status=303, headers={"Location": "."})

@@ -2,7 +2,7 @@
 
 There is nothing to change here: GET, and nothing else but logging in and out. Without TLS, it listens on the loopback
 unless told otherwise; what reaches it from there is a port-forward, or a proxy (docs/page.md). Who asks, and what they
-may see, is found out in ``entrance``; without ``doors`` (``visiting``) everybody who gets here sees all Jobs.
+may see, is found out in ``entrance``; without ``visitors`` (``visiting``) everybody who gets here sees all Jobs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mirror.page.scope import Scope
 from mirror.page.skeleton import About, error_page, job_page, list_page
 from mirror.page.streams import Renew, Streams, TooMany
 from mirror.page.view import View
-from mirror.page.visiting import Doors, Refused, Visitor, scope_of
+from mirror.page.visiting import Refused, Visitor, Visitors, scope_of
 from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.supervise import supervise
 from mirror.serving.connection_limits import Limits
@@ -93,7 +93,7 @@ async def serve(
     is_leading: Callable[[], bool],
     log: Log,
     clock: Clock | None = None,
-    doors: Doors | None = None,
+    visitors: Visitors | None = None,
 ) -> AsyncIterator[int]:
     """Serve while the block runs; gives the port.
 
@@ -103,14 +103,14 @@ async def serve(
         is_leading: whether this manager acts, now.
         log: where it is told who was too slow.
         clock: times are relative to it; the machine's by default.
-        doors: who may see what; None: everybody everything.
+        visitors: who may see what; None: everybody everything.
 
     Raises:
         CannotStart: the address cannot be listened on.
     """
     board = Board(known, is_leading=is_leading, clock=clock or SystemClock())
     streams = Streams(board, log=log)
-    app = _Site(board, streams, place, doors).application()
+    app = _Site(board, streams, place, visitors).application()
     failure: Exception | None = None
     async with asyncio.TaskGroup() as scope:
         following = scope.create_task(supervise("page", board.run, log=log), name="page")
@@ -131,10 +131,10 @@ async def serve(
 class _Site:
     """What is at which address."""
 
-    def __init__(self, board: Board, streams: Streams, place: Place, doors: Doors | None) -> None:
+    def __init__(self, board: Board, streams: Streams, place: Place, visitors: Visitors | None) -> None:
         self._board = board
-        self._doors = doors
-        self._entrance = Entrance(doors, asyncio.get_running_loop().time)
+        self._visitors = visitors
+        self._entrance = Entrance(visitors, asyncio.get_running_loop().time)
         self._streams = streams
         self._turns = Turns()
         self._hosts = frozenset(name.lower() for name in place.hosts)
@@ -174,7 +174,7 @@ class _Site:
 
     def _check(self, request: web.Request) -> None:
         """Only reading, only for who means us, and for other sites' pages only a link to us."""
-        is_login = self._doors is not None and request.path in ("/login", "/logout")
+        is_login = self._visitors is not None and request.path in ("/login", "/logout")
         if request.method != ("POST" if is_login else "GET"):
             raise web.HTTPMethodNotAllowed(request.method, ["POST" if is_login else "GET"])
         if not hosts.is_ours(request.headers.get("Host"), known=self._hosts):
@@ -195,18 +195,18 @@ class _Site:
             return await self._made(lambda: list_page(view().drawn(), query, about, self._board.now()), visitor)
 
     async def _scope(self, visitor: Visitor, query: Query) -> Scope | None:
-        assert self._doors is not None
+        assert self._visitors is not None
 
         async def places() -> tuple[tuple[str, str], ...]:
             return await self._when_ready(self._board.places)
 
-        return await scope_of(self._doors, visitor, query, places)
+        return await scope_of(self._visitors, visitor, query, places)
 
     def _for(self, visitor: Visitor | None) -> About:
         """What does not change, for one person."""
         if visitor is None:
             return self._about
-        has_inside = self._doors is not None and self._doors.has_inside
+        has_inside = self._visitors is not None and self._visitors.has_inside
         return msgspec.structs.replace(self._about, visitor=visitor.name, has_inside=has_inside)
 
     async def _first(self, query: Query) -> Callable[[], View]:
@@ -241,19 +241,19 @@ class _Site:
         """What is inside a mirror; each is asked of ``access``, which finds out itself who may."""
         key = _key(request, request.match_info["namespace"], request.match_info["name"])
         visitor, part = await self._admitted(request, key), request.match_info["part"]
-        if visitor is None or self._doors is None or not self._doors.has_inside:
+        if visitor is None or self._visitors is None or not self._visitors.has_inside:
             raise web.HTTPNotFound
         if part == "log":
             out = _LogOut(request)
-            await self._doors.log(visitor, key, request.query, out)
+            await self._visitors.log(visitor, key, request.query, out)
             return out.response
         match part:
             case "pods":
-                drawn = inside.pods(await self._doors.ask(visitor, key, "pods"), self._board.now())
+                drawn = inside.pods(await self._visitors.ask(visitor, key, "pods"), self._board.now())
             case "events":
-                drawn = inside.events(await self._doors.ask(visitor, key, "events"), self._board.now())
+                drawn = inside.events(await self._visitors.ask(visitor, key, "events"), self._board.now())
             case "manifest":
-                bodies = await self._doors.bodies(visitor, key)
+                bodies = await self._visitors.bodies(visitor, key)
                 drawn = await asyncio.to_thread(inside.manifests, bodies)
             case _:
                 raise web.HTTPNotFound
@@ -266,7 +266,7 @@ class _Site:
             Refused: they may not see it, whether there is one or not.
         """
         visitor = await self._entrance.visitor(request)
-        if visitor is not None and self._doors is not None and not await self._doors.may(visitor, "get", key):
+        if visitor is not None and self._visitors is not None and not await self._visitors.may(visitor, "get", key):
             raise Refused(403, f"{visitor.name} has no permission to get this {key.kind} in namespace {key.namespace}.")
         return visitor
 

@@ -61,7 +61,7 @@ class LogOut(Protocol):
         ...
 
 
-class Doors(Protocol):
+class Visitors(Protocol):
     """What a page with a login needs. All of it may raise ``Refused``."""
 
     @property
@@ -96,22 +96,22 @@ class Doors(Protocol):
 
 
 async def scope_of(
-    doors: Doors, visitor: Visitor, query: Query, places: Callable[[], Awaitable[tuple[tuple[str, str], ...]]]
+    visitors: Visitors, visitor: Visitor, query: Query, places: Callable[[], Awaitable[tuple[tuple[str, str], ...]]]
 ) -> Scope | None:
     """What a user may list; None: everything.
 
     Raises:
         Refused: it cannot be found out.
     """
-    everywhere = {kind for kind in doors.kinds if await doors.may(visitor, "list", SourceKey(kind, "", ""))}
-    if everywhere == set(doors.kinds):
+    everywhere = {kind for kind in visitors.kinds if await visitors.may(visitor, "list", SourceKey(kind, "", ""))}
+    if everywhere == set(visitors.kinds):
         return None
     found = list((await places())[:MOST_PLACES])
     if query.namespace:
-        found += [(kind, query.namespace) for kind in doors.kinds]
+        found += [(kind, query.namespace) for kind in visitors.kinds]
     allowed = {
         (kind, namespace)
         for kind, namespace in found
-        if kind in everywhere or await doors.may(visitor, "list", SourceKey(kind, namespace, ""))
+        if kind in everywhere or await visitors.may(visitor, "list", SourceKey(kind, namespace, ""))
     }
     return Scope(frozenset(allowed))

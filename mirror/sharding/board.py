@@ -19,7 +19,7 @@ from mirror.sharding.slots import Slot, is_member_lease, slot_of_lease, term_id
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedLease:
     """A Lease as it is, and since when we have seen it like that (``Clock.boottime``)."""
 
     holder: str
@@ -51,7 +51,7 @@ class LeaseBoard:
     def __init__(self, me: str, slots: int) -> None:
         self.me = me
         self.slots = slots
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, ObservedLease] = {}
         self._member_since: dict[str, float] = {}
         self._watching_since: float | None = None
 
@@ -64,7 +64,7 @@ class LeaseBoard:
 
     def note(self, found: Object, now: float) -> None:
         """A Lease is there, or has changed."""
-        name, seen = found.metadata.name, seen_of(found, now)
+        name, seen = found.metadata.name, observed_lease(found, now)
         before = self._seen.get(name)
         if before is None or (before.holder, before.version) != (seen.holder, seen.version):
             self._seen[name] = seen
@@ -145,21 +145,13 @@ class LeaseBoard:
         ends = [seen.at + seen.duration_seconds - now for seen in self._seen.values() if seen.is_live(now)]
         return min(ends, default=None)
 
-    def ended_members(self, now: float) -> list[str]:
-        """The names of members' Leases that ended long ago: of replicas that were killed."""
-        return [
-            name
-            for name, seen in self._seen.items()
-            if is_member_lease(name) and now > seen.at + 10 * seen.duration_seconds
-        ]
-
-    def _members(self, now: float) -> Iterator[tuple[str, Seen]]:
+    def _members(self, now: float) -> Iterator[tuple[str, ObservedLease]]:
         for name, seen in self._seen.items():
             if is_member_lease(name) and seen.is_live(now):
                 yield seen.holder, seen
 
 
-def seen_of(found: Object, at: float) -> Seen:
+def observed_lease(found: Object, at: float) -> ObservedLease:
     """What a Lease says, and that it has been so since then."""
     spec: Mapping[str, Any]
     try:
@@ -168,7 +160,7 @@ def seen_of(found: Object, at: float) -> Seen:
         spec = {}
     named, duration, renewed = (spec.get(name) for name in ("holderIdentity", "leaseDurationSeconds", "renewTime"))
     holder, transitions = named if isinstance(named, str) else "", spec.get("leaseTransitions")
-    return Seen(
+    return ObservedLease(
         holder=holder,
         version=found.metadata.resource_version,
         duration_seconds=float(duration) if isinstance(duration, int) and duration > 0 else 1.0,
@@ -190,7 +182,7 @@ def slots_of(lease: Object | None) -> int:
     """With how many slots the managers work that hold the Lease of whoever assigns, or have given it back."""
     if lease is None:
         return 1
-    said, holder = lease.annotations.get(names.SLOTS, ""), seen_of(lease, 0.0).holder
+    said, holder = lease.annotations.get(names.SLOTS, ""), observed_lease(lease, 0.0).holder
     return _slots_of(said, holder or said.partition(" ")[2]) or 1
 
 

@@ -17,7 +17,7 @@ from mirror.page.markup import join
 from mirror.page.times import offset
 from mirror.page.visiting import Bodies
 from tests.doubles.drills import DRILL
-from tests.doubles.page_doors import BODIES, EVENTS, PODS
+from tests.doubles.page_visitors import BODIES, EVENTS, PODS
 from tests.doubles.pretended import NOW
 
 KINDS = Kinds.of(JOB, DRILL, DeclaredKind(built_in()["TaskRun"]))

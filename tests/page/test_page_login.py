@@ -17,7 +17,7 @@ from mirror.page.scope import Scope
 from mirror.page.serving import serve
 from mirror.page.visiting import MOST_PLACES, Visitor, scope_of
 from mirror.telemetry.logs import get_log
-from tests.doubles.page_doors import PretendedDoors
+from tests.doubles.page_visitors import PretendedVisitors
 from tests.doubles.pretended import Pretended, job, picture
 
 ALL = {("list", "Job", ""), ("get", "Job", "")}
@@ -28,21 +28,21 @@ TRAIN = "/jobs/research/train-resnet-large"
 class House(Site):
     """A site with a login."""
 
-    doors: PretendedDoors
+    visitors: PretendedVisitors
 
 
 @pytest.fixture
 async def house() -> AsyncIterator[House]:
-    doors, known = PretendedDoors(), picture()
-    doors.tokens = {"admin": ALL, "web": WEB, "nobody": set()}
-    doors.log_goes_on.set()
+    visitors, known = PretendedVisitors(), picture()
+    visitors.tokens = {"admin": ALL, "web": WEB, "nobody": set()}
+    visitors.log_goes_on.set()
     known.put(job("on-lost", namespace="web", worker="north"))
     async with (
-        serve(known, ANY_PORT, is_leading=lambda: True, log=get_log("test"), doors=doors) as port,
+        serve(known, ANY_PORT, is_leading=lambda: True, log=get_log("test"), visitors=visitors) as port,
         aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session,
     ):
         made = House(known, port, session)
-        made.doors = doors
+        made.visitors = visitors
         yield made
 
 
@@ -145,7 +145,7 @@ async def test_a_stream_shows_only_what_may_be_seen_and_ends_with_the_right(
         message = await answer.content.readuntil(b"\n\n")
         assert b"secret" not in message
         assert b"j:web/mine" in message
-        del house.doors.tokens["web"]
+        del house.visitors.tokens["web"]
         house.known.put(job("later", namespace="web"))
         assert await answer.content.readuntil(b"\n\n") == b"event: login\ndata: {}\n\n"
         assert await answer.content.read() == b""
@@ -213,12 +213,12 @@ async def test_what_is_inside_a_mirror_is_shown(house: House) -> None:
 
 async def test_without_access_the_page_says_what_to_run() -> None:
     """With a login and without one."""
-    for doors in (None, PretendedDoors(has_inside=False)):
-        if doors is not None:
-            doors.tokens = {"admin": ALL}
+    for visitors in (None, PretendedVisitors(has_inside=False)):
+        if visitors is not None:
+            visitors.tokens = {"admin": ALL}
         known = picture()
         async with (
-            serve(known, ANY_PORT, is_leading=lambda: True, log=get_log("test"), doors=doors) as port,
+            serve(known, ANY_PORT, is_leading=lambda: True, log=get_log("test"), visitors=visitors) as port,
             aiohttp.ClientSession() as session,
         ):
             site = Site(known, port, session)
@@ -263,30 +263,30 @@ def test_nobody_ends_the_sessions_of_others() -> None:
 
 async def test_rights_are_asked_for_in_bounded_numbers() -> None:
     """However many namespaces there are."""
-    doors = PretendedDoors()
-    doors.tokens = {"t": {("list", "Job", "n3"), ("list", "Job", "far")}}
+    visitors = PretendedVisitors()
+    visitors.tokens = {"t": {("list", "Job", "n3"), ("list", "Job", "far")}}
 
     async def places() -> tuple[tuple[str, str], ...]:
         await asyncio.sleep(0)
         return (*((("Job", f"n{number}")) for number in range(MOST_PLACES)), ("Job", "far"))
 
     visitor = Visitor("u", "t", "")
-    assert await scope_of(doors, visitor, Query(), places) == Scope(frozenset({("Job", "n3")}))
-    named = await scope_of(doors, visitor, Query(namespace="far"), places)
+    assert await scope_of(visitors, visitor, Query(), places) == Scope(frozenset({("Job", "n3")}))
+    named = await scope_of(visitors, visitor, Query(namespace="far"), places)
     assert named == Scope(frozenset({("Job", "n3"), ("Job", "far")}))
     assert "t" not in repr(visitor).replace("Visitor", "")
 
 
 async def test_a_kind_that_may_not_be_listed_is_not_seen() -> None:
     """Rights are by kind."""
-    doors = PretendedDoors()
-    doors.kinds = ("Job", "Drill")  # type: ignore[misc]
-    doors.tokens = {"t": {("list", "Job", "")}}
+    visitors = PretendedVisitors()
+    visitors.kinds = ("Job", "Drill")  # type: ignore[misc]
+    visitors.tokens = {"t": {("list", "Job", "")}}
 
     async def places() -> tuple[tuple[str, str], ...]:
         return (("Job", "a"), ("Drill", "a"))
 
-    assert await scope_of(doors, Visitor("u", "t", ""), Query(), places) == Scope(frozenset({("Job", "a")}))
+    assert await scope_of(visitors, Visitor("u", "t", ""), Query(), places) == Scope(frozenset({("Job", "a")}))
 
 
 def test_workers_are_told_only_as_far_as_their_jobs_tell() -> None:

@@ -1,4 +1,4 @@
-"""One door to all controllers: each runs by its name until it is cancelled."""
+"""Where all controllers are started: each runs by its name until it is cancelled."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kube.objects import Object
 from mirror.kube.resources import LEASES
 from mirror.model import names
-from mirror.sharding.board import Seen, seen_of
+from mirror.sharding.board import ObservedLease, observed_lease
 from mirror.sharding.slots import Slot, is_member_lease, slot_of_lease
 
 READY, NOT_READY, EXPIRED = "Ready", "NotReady", "Expired"
@@ -57,7 +57,7 @@ def managers_of(leases: Iterable[Object], now: datetime) -> Managers:
     """What these Leases say at this moment, by this machine's clock; Leases of others do not count."""
     seen = {one.metadata.name: _seen(one) for one in leases}
     at = now.timestamp()
-    held: dict[str, dict[str, Seen]] = defaultdict(dict)
+    held: dict[str, dict[str, ObservedLease]] = defaultdict(dict)
     for name, lease in seen.items():
         if lease.holder and _is_of_managers(name):
             held[lease.holder][name] = lease
@@ -70,7 +70,7 @@ def managers_of(leases: Iterable[Object], now: datetime) -> Managers:
     return Managers(rows, tuple(slot for slot in slots if slot.lease not in live))
 
 
-def _row(holder: str, held: Mapping[str, Seen], at: float, *, is_shared: bool) -> Row:
+def _row(holder: str, held: Mapping[str, ObservedLease], at: float, *, is_shared: bool) -> Row:
     member = next((lease for name, lease in held.items() if is_member_lease(name)), None)
     live = [name for name, lease in held.items() if lease.is_live(at)]
     is_ready = member is None or (member.is_ready and member.is_live(at))
@@ -88,9 +88,9 @@ def _is_of_managers(name: str) -> bool:
     return name == names.LEASE or is_member_lease(name) or slot_of_lease(name) is not None
 
 
-def _seen(lease: Object) -> Seen:
+def _seen(lease: Object) -> ObservedLease:
     """A Lease as if we had seen each renewal of it at once."""
-    seen = seen_of(lease, 0.0)
+    seen = observed_lease(lease, 0.0)
     try:
         return replace(seen, at=times.seconds(seen.renewed))
     except times.BadTime:

@@ -68,7 +68,7 @@ class Node:
             try:
                 await self._tell()
             except KubeError as error:
-                self._log.debug("the node could not be told of", error=error)
+                self._log.debug("node not registered", error=error)
             self._is_unwell.clear()
             try:
                 async with asyncio.timeout(wait):

@@ -1,4 +1,4 @@
-"""``page.visiting.Doors`` without a cluster: tokens, what each may, and what is inside one mirror."""
+"""``page.visiting.Visitors`` without a cluster: tokens, what each may, and what is inside one mirror."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ BODIES = Bodies(
 )  # fmt: skip
 
 
-class PretendedDoors:
+class PretendedVisitors:
     """Give ``tokens`` rights: verb, kind, namespace; an empty namespace means all."""
 
     kinds = ("Job",)
