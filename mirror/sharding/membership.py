@@ -52,7 +52,6 @@ class Membership:
         self._is_ready = is_ready
         self._clock = clock
         self._log = log
-        self._is_leaving = False
 
     async def run(self) -> None:
         """Renew it, until cancelled."""

@@ -13,7 +13,6 @@ from mirror.model import names
 
 _OFFSET, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
 _NAME = re.compile(rf"{re.escape(names.SLOT_LEASE)}-(\d{{2,4}})-of-(\d{{2,4}})")
-MOST_SLOTS = 1024
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from embedded_world import CONFIGMAPS, EVENTS, NAMESPACES, Json, World, in_virtual_time, world
+
+from mirror.embedded.controllers.discovering import Kinds
+from mirror.kube.errors import Unreachable
 
 ABSENT = {"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": "3d5c8f6e-0000-4000-8000-000000000000"}
 
@@ -238,3 +242,26 @@ async def test_a_storm_of_conflicts_and_failures_changes_nothing_in_the_end() ->
         here.wire.server = here.server
         await asyncio.sleep(60)
         assert await maps(here) == []
+
+
+@in_virtual_time
+async def test_kinds_are_discovered_once_the_server_answers() -> None:
+    """Nothing is collected before; each failure is only a wait."""
+    refresh, failures = Kinds.refresh, iter((Unreachable("away"), Unreachable("away"), Unreachable("away")))
+
+    async def failing(kinds: Kinds, api: Any) -> None:
+        if (failure := next(failures, None)) is not None:
+            raise failure
+        await refresh(kinds, api)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kinds, "refresh", failing)
+        async with world("gc") as here:
+            a = await make(here, "a")
+            await make(here, "b", owner(a))
+            await here.api.delete(f"{CONFIGMAPS}/a")
+            await asyncio.sleep(1)
+            assert await maps(here) == ["b"]
+            await asyncio.sleep(2)
+            assert await maps(here) == []
+    assert next(failures, None) is None

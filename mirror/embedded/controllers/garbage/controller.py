@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 
+import tenacity
+
 from mirror.embedded.controllers.client import DEFINITIONS, Api
 from mirror.embedded.controllers.discovering import Kinds
 from mirror.embedded.controllers.garbage.collecting import Collector
@@ -70,15 +72,7 @@ class GarbageCollector:
         await self._is_stale.wait()
         await asyncio.sleep(_SETTLE_SECONDS if self._monitors else 0.0)
         self._is_stale.clear()
-        failures = 0
-        while True:
-            try:
-                await self._kinds.refresh(self._api)
-                break
-            except KubeError as error:
-                failures += 1
-                self._log.debug("kinds could not be discovered", error=error)
-                await asyncio.sleep(_DISCOVER.delay(failures))
+        await self._discovering()(self._kinds.refresh, self._api)
         wanted = {one for one in self._kinds.supporting("delete", "list", "watch") if self._is_wanted(one)}
         for resource in self._monitors.keys() - wanted:
             _, task = self._monitors.pop(resource)
@@ -91,6 +85,19 @@ class GarbageCollector:
             name = f"watch {resource.plural}"
             task = scope.create_task(supervise(name, monitor.run, log=self._log), name=name)
             self._monitors[resource] = monitor, task
+
+    def _discovering(self) -> tenacity.AsyncRetrying:
+        """Tries until it works: nothing can be collected by kinds that are not known."""
+
+        def report(state: tenacity.RetryCallState) -> None:
+            error = state.outcome.exception() if state.outcome is not None else None
+            self._log.debug("kinds could not be discovered", error=error)
+
+        return tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(KubeError),
+            wait=lambda state: _DISCOVER.delay(state.attempt_number),
+            before_sleep=report,
+        )
 
     def _is_wanted(self, resource: Resource) -> bool:
         is_event = resource.plural == "events" and resource.group in _IGNORED
