@@ -13,7 +13,8 @@ E2E := $(if $(USE_EXISTING_CLUSTER),,-n 3 --dist loadfile --no-loadscope-reorder
 # Compiling tests anew in each process costs more than a tenth of the CPU of make check.
 unexport PYTHONDONTWRITEBYTECODE
 
-section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
+# Python, since nothing else may be there (tests/deploy/test_makefile.py).
+section = @printf '\n== %s  %s\n' "$$($(PYTHON) -c 'import time; print(time.strftime("%T", time.gmtime()))')" "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -52,7 +53,7 @@ test: programs static units $(CONTROLPLANE) ## everything: static, units, and th
 
 programs: ## list the programs of the system that tests lack, and those tests (.ci/packages installs them)
 	$(call section,programs of the system)
-	@sh .ci/packages --check && echo 'all there' || true
+	@$(SHELL) .ci/packages --check && echo 'all there' || true
 
 kinds: $(READY) $(CONTROLPLANE) ## the lives of all kinds whose controllers can be built: an hour or two the first time
 	$(call section,controllers of all kinds)
@@ -93,4 +94,4 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+	@: >$@
