@@ -42,11 +42,6 @@ class Connection:
     def is_connected(self) -> bool:
         return self.state is State.CONNECTED
 
-    @property
-    def has_verdict(self) -> bool:
-        """Whether at least one attempt has ended, well or not."""
-        return self.state is not State.CONNECTING
-
     def connected(self, now: datetime) -> Connection:
         if self.is_connected:
             return self

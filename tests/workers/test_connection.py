@@ -54,11 +54,11 @@ def test_staying_connected_is_no_change() -> None:
     assert connection.lost_for_seconds(at(100)) == 0
 
 
-def test_a_new_connection_has_no_verdict() -> None:
+def test_a_new_connection_is_neither_connected_nor_lost() -> None:
     """Nothing has been tried yet: waiting is not to be blamed on it."""
-    assert not Connection().has_verdict
-    assert Connection().lost(at(0), "x").has_verdict
-    assert Connection().connected(at(0)).has_verdict
+    assert Connection().state is State.CONNECTING
+    assert Connection().lost(at(0), "x").state is State.LOST
+    assert Connection().connected(at(0)).state is State.CONNECTED
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from mirror.kinds.batch_job import (
     differences,
     manifests,
     needs,
-    pods,
     reading,
     retry,
     rule_names,
@@ -117,7 +116,7 @@ class BatchJob:
     short_names: tuple[str, ...] = ()
     managed_by_field = "spec.managedBy"
     managed_by_value = ""
-    pod_index = pods.INDEX
+    pod_index = reading.POD_INDEX
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = True
@@ -228,7 +227,7 @@ class BatchJob:
         return True
 
     def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
-        return (pods.pod_selector(mirror),)
+        return (reading.pod_selector(mirror),)
 
     # -- statuses ------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mirror.batch import conditions, views
+from mirror.batch.label_selectors import selector_of
 from mirror.kinds.base import Progress, StatusSummary
 from mirror.kinds.batch_job.spec_facts import Size, facts_of
 from mirror.kinds.batch_job.status_stored import RETRIED
@@ -18,6 +19,9 @@ from mirror.model import names
 from mirror.model.moves import Moves, parse_moves
 
 T = TypeVar("T")
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+POD_INDEX = "batch.kubernetes.io/job-completion-index"
+"""The label and annotation of a pod that hold its index."""
 
 
 class _Condition(msgspec.Struct, gc=False):
@@ -188,3 +192,11 @@ def seconds_since_end(status: Mapping[str, object], now: datetime) -> float:
         return (now - datetime.fromisoformat(views.text(end))).total_seconds()
     except (ValueError, TypeError):
         return 0.0
+
+
+def pod_selector(mirror: Object) -> str:
+    """How its pods are found on its worker: by the Job's uid, or by its own selector where its user wrote one."""
+    spec = mirror.spec_dict()
+    if spec.get("manualSelector") is not True:
+        return f"{CONTROLLER_UID}={mirror.metadata.uid}"
+    return str(selector_of(spec.get("selector")))
