@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mirror.batch.queue_words import job_uid_of, why_not_admitted
 from mirror.controllers.sources import Sources
+from mirror.kinds.queue_words import job_uid_of, why_not_admitted
 from mirror.kube.errors import BadAnswer, NotServed, PageNotFound
 from mirror.kube.objects import Object
 from mirror.kube.resources import KUEUE_WORKLOADS, Resource

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirror.batch.queue_words import MOST_CHARACTERS, job_uid_of, why_not_admitted
+from mirror.kinds.queue_words import MOST_CHARACTERS, job_uid_of, why_not_admitted
 
 QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor spot"
 
