@@ -12,12 +12,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from mirror.batch import rule_names
 from mirror.connecting import Connections
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import mirroring_settings
 from mirror.kube.client import Client
-from mirror.kube.fields import knows_rule_names
+from mirror.kube.fields import stores_field
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.endings import CannotStart
@@ -264,7 +265,7 @@ async def _build(
     clock, log, metrics = environment.clock, environment.log, environment.metrics
     uid = await management_uid(management, log)
     await check_namespace(management, settings.namespace)
-    knows_names = await knows_rule_names(management, log=log)
+    knows_names = await stores_field(management, *rule_names.FIELD, log=log)
 
     connections = Connections(settings, metrics)
 

@@ -19,6 +19,8 @@ from mirror.model import names
 PLAIN_REASON = "PodFailurePolicy"
 PREFIX = PLAIN_REASON + "_"
 LONGEST_REASON = 128
+FIELD = ("batch/v1", "io.k8s.api.batch.v1.PodFailurePolicyRule", "name")
+"""What a server that knows them says of it in its OpenAPI document: group and version, structure, field."""
 
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")

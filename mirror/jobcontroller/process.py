@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 import tenacity
 
+from mirror.batch import rule_names
 from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller import constants
 from mirror.jobcontroller.controller import ControllerSettings, JobController
@@ -29,7 +30,7 @@ from mirror.jobcontroller.ttl import TimeToLive
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management
 from mirror.kube.errors import KubeError, Unauthorized
-from mirror.kube.fields import knows_rule_names
+from mirror.kube.fields import stores_field
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.kube.permits import WritePermit
@@ -266,7 +267,7 @@ class JobControllerComponent:
             scope.create_task(self.controller.lead(), name="work on jobs")
 
     async def _knows_rule_names(self) -> bool:
-        return self._heeds_rule_names and await knows_rule_names(self._client, log=self._log)
+        return self._heeds_rule_names and await stores_field(self._client, *rule_names.FIELD, log=self._log)
 
     def _on_job(self, old: Object | None, new: Object | None, change: Change) -> None:
         self._rivals.on_job(old, new, change)

@@ -12,11 +12,9 @@ import msgspec
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import JUNK
 from mirror.kube.requests import Request
-from mirror.kube.resources import JOBS
 from mirror.telemetry.logs import Log
 
 DEADLINE_SECONDS = 10.0
-_RULE = "io.k8s.api.batch.v1.PodFailurePolicyRule"
 
 
 class Sender(Protocol):
@@ -29,12 +27,8 @@ class _Schema(msgspec.Struct, frozen=True):
     properties: dict[str, msgspec.Raw] = {}
 
 
-class _Schemas(msgspec.Struct, frozen=True, rename={"rule": _RULE}):
-    rule: _Schema = _Schema()
-
-
 class _Components(msgspec.Struct, frozen=True):
-    schemas: _Schemas = _Schemas()
+    schemas: dict[str, msgspec.Raw] = {}
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -42,18 +36,26 @@ class _Document(msgspec.Struct, frozen=True):
 
 
 _decode = msgspec.json.Decoder(_Document).decode
+_decode_schema = msgspec.json.Decoder(_Schema).decode
 
 
-async def knows_rule_names(sender: Sender, *, log: Log) -> bool:
-    """Whether a server stores ``podFailurePolicy.rules[].name`` (KEP-4443, D17); False when it does not say."""
-    path = f"/openapi/v3/apis/{JOBS.api_version}"
+async def stores_field(sender: Sender, api_version: str, schema: str, name: str, *, log: Log) -> bool:
+    """Whether a server stores a field; False when it does not say.
+
+    Args:
+        sender: sends to that server.
+        api_version: of a group, as in objects: ``batch/v1``.
+        schema: what the document calls the structure that has the field.
+        name: of the field.
+        log: what is not found out is logged at level debug.
+    """
+    path = f"/openapi/v3/apis/{api_version}"
     ask = Request("get", "GET", path, urgent=True, deadline_seconds=DEADLINE_SECONDS)
     try:
-        document = _decode(await sender.send(ask))
+        raw = _decode(await sender.send(ask)).components.schemas.get(schema)
+        return raw is not None and name in _decode_schema(raw).properties
     except KubeError as error:
         log.debug("fields unknown", error=error)
-        return False
     except JUNK:
         log.debug("fields unknown", error="the response is not an OpenAPI document")
-        return False
-    return "name" in document.components.schemas.rule.properties
+    return False

@@ -14,6 +14,7 @@ from doubles.pods import Node
 from doubles.refusals import Refused
 from doubles.transport import Fault, Wire, client_of, wire_to
 
+from mirror.batch import rule_names
 from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller import process
 from mirror.jobcontroller.controller_conflict import ControllerConflict
@@ -116,11 +117,12 @@ async def test_it_asks_its_server_whether_it_knows_names_of_rules(
     """D17, RN1, RN2: once, before the first sync."""
     asked: list[Client] = []
 
-    async def answer(client: Client, *, log: Log) -> bool:
+    async def answer(client: Client, *field: str, log: Log) -> bool:
+        assert field == rule_names.FIELD
         asked.append(client)
         return knows
 
-    monkeypatch.setattr(process, "knows_rule_names", answer)
+    monkeypatch.setattr(process, "stores_field", answer)
     wire = wire_to("home")
     rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
     made = job(managed_by=None, podFailurePolicy={"rules": [rule]}, podReplacementPolicy="Failed")

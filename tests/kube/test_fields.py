@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from mirror.batch import rule_names
 from mirror.kube.errors import BadAnswer, Forbidden, KubeError, NotServed, Unreachable
-from mirror.kube.fields import knows_rule_names
+from mirror.kube.fields import stores_field
 from mirror.kube.requests import Request
 from mirror.telemetry.logs import get_log
 
@@ -39,6 +40,7 @@ def document(*fields: str) -> dict[str, object]:
         pytest.param(document("action", "onExitCodes"), False, id="Kubernetes 1.36 does not"),
         pytest.param({"components": {"schemas": {}}}, False, id="no such policy"),
         pytest.param({}, False, id="an empty document"),
+        pytest.param({"components": {"schemas": {rule_names.FIELD[1]: []}}}, False, id="another form of the policy"),
         pytest.param(b"<html>", False, id="a page"),
         pytest.param(b'{"components": 7}', False, id="another form"),
         pytest.param(NotServed(404, "NotFound", "no"), False, id="it has no such document"),
@@ -50,5 +52,5 @@ def document(*fields: str) -> dict[str, object]:
 async def test_a_server_knows_the_names_of_rules_if_it_says_so(answer: object, knows: bool) -> None:
     """One request; whatever goes wrong means no."""
     server = Server(answer)
-    assert await knows_rule_names(server, log=get_log("test")) is knows
+    assert await stores_field(server, *rule_names.FIELD, log=get_log("test")) is knows
     assert server.asked == ["/openapi/v3/apis/batch/v1"]
