@@ -150,17 +150,14 @@ class Kind(MovableKind, Protocol):
     @property
     def name(self) -> str:
         """As in keys, events and logs: ``Job``."""
-        ...
 
     @property
     def short_names(self) -> tuple[str, ...]:
         """What kubectl takes for its resource beside plural and singular, as its CRD has them."""
-        ...
 
     @property
     def managed_by_field(self) -> str:
         """Where it says who runs it, for people: ``spec.managedBy``."""
-        ...
 
     @property
     def managed_by_value(self) -> str:
@@ -188,7 +185,10 @@ class Kind(MovableKind, Protocol):
     @property
     def never_ends(self) -> bool:
         """Whether one lives until it is deleted: there is no final status, and what is lost begins anew (D8, D11)."""
-        ...
+
+    @property
+    def counts_pods(self) -> bool:
+        """Whether it is pods that ``Progress`` counts: of some kinds it is Jobs, of others nothing."""
 
     @property
     def honoured_since(self) -> str:

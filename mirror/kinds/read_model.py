@@ -12,7 +12,6 @@ import msgspec
 
 from mirror.kinds.base import Kind, Progress, is_held
 from mirror.kinds.queueing import queue_of
-from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.views import JobView, Moment
@@ -87,9 +86,8 @@ def _plain_reason(kind: Kind, found: Object, progress: Progress, state: str) -> 
         case "Placed":
             return progress.why_no_pods or "not started on the worker yet"
         case "Running":
-            # Of other kinds it is not known what they count.
-            is_counted = kind.name == JOB.name
-            return (progress.why_no_pods or "no pod is active") if is_counted and not progress.active else ""
+            has_none = kind.counts_pods and not progress.active
+            return (progress.why_no_pods or "no pod is active") if has_none else ""
         case "Failed":
             return "failed; no reason is given"
         case "Deleting":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mirror.kinds.registry import JOB
+from mirror.kinds.registry import BUILT_IN
 from mirror.model.views import UNKNOWN, JobView, WorkerView
 
 STATES = ("Waiting", "Suspended", "Placed", "Running", UNKNOWN, "Complete", "Failed", "Deleting")
@@ -70,6 +70,7 @@ def is_stuck(job: JobView) -> bool:
 
 
 def _running(job: JobView) -> str:
-    if job.kind != JOB.name:  # of other kinds it is not always pods that are counted
+    kind = BUILT_IN.by_name.get(job.kind)
+    if kind is None or not kind.counts_pods:  # of none that is declared it is known what it counts
         return f"{job.active:,} active" if job.active else "running"
     return "1 pod is active" if job.active == 1 else f"{job.active:,} pods are active"

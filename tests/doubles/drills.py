@@ -149,6 +149,7 @@ class Drill:
     keeps_metadata_in_status = False
     records_by_annotation = False
     never_ends = False
+    counts_pods = False
     honoured_since = ""
     has_time_to_live = False
     can_move = False

@@ -135,7 +135,7 @@ def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
     done = "" if view.completions is None else f"{view.succeeded}/{view.completions}"
     lag = "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
     counted = ("Pods", f"{view.active} active, {view.succeeded} succeeded, {view.failed} failed")
-    if view.kind != kinds().default.name:  # of some kinds it is Jobs, of others nothing is counted
+    if not kinds()[view.kind].counts_pods:
         counted = ("Counted", counted[1] if view.active or view.succeeded or view.failed else "")
     yield from fields_of(
         (

@@ -291,6 +291,6 @@ def why(view: JobView, now: datetime) -> str:
 
 def done(view: JobView) -> str:
     """``2/5``; a work queue has no number of completions: ``2``. Another kind than Job may count nothing."""
-    if view.completions is None and not view.succeeded and view.kind != kinds().default.name:
+    if view.completions is None and not view.succeeded and not kinds()[view.kind].counts_pods:
         return ""
     return str(view.succeeded) if view.completions is None else f"{view.succeeded}/{view.completions}"

@@ -122,6 +122,7 @@ class BatchJob:
     keeps_metadata_in_status = True
     records_by_annotation = False
     never_ends = False
+    counts_pods = True
     honoured_since = ""
     has_time_to_live = False
     can_move = True

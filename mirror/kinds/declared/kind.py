@@ -49,6 +49,7 @@ class DeclaredKind:
 
     keeps_metadata_in_status = False
     can_move = False
+    counts_pods = False
     fence = None
     retry = None
     can_vanish = True
