@@ -26,6 +26,8 @@ INTERIM: Mapping[Verdict, str] = {COMPLETE: SUCCESS_CRITERIA_MET, FAILED: FAILUR
 FINAL: tuple[Verdict, ...] = (FAILED, COMPLETE)
 """Conditions that finish a Job: the one place that says so. A failure wins where both are claimed."""
 STANDARD = frozenset((SUSPENDED, COMPLETE, FAILED, SUCCESS_CRITERIA_MET, FAILURE_TARGET))
+DECIDING = STANDARD - {SUSPENDED}
+"""Those that say that it ends, or has ended."""
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 JOB_SUSPENDED, JOB_RESUMED = "JobSuspended", "JobResumed"

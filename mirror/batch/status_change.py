@@ -14,7 +14,6 @@ from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED
 from mirror.batch.quoting import json_texts
 
-_ENDS = conditions.STANDARD - {SUSPENDED}
 _INDEXES = ("completedIndexes", "failedIndexes")
 _STORED_ZERO = times.instant(times.ZERO) - 1
 
@@ -190,7 +189,7 @@ def is_plain_progress(stored: Mapping[str, object], new: Mapping[str, object]) -
 
 def _claims_no_end(status: Mapping[str, object]) -> bool:
     """Whether rules ask for none of its conditions: of Suspended only one does, where startTime changes (V3)."""
-    return _ENDS.isdisjoint([one.get("type") for one in conditions.of(status)])
+    return conditions.DECIDING.isdisjoint([one.get("type") for one in conditions.of(status)])
 
 
 def _are_counted_once(uncounted: Mapping[str, object]) -> bool:

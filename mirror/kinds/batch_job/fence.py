@@ -7,43 +7,18 @@ from typing import Any
 
 import msgspec
 
-from mirror.batch import conditions, times, views
+from mirror.batch import conditions, views
 from mirror.batch.conditions import FAILED, FAILURE_TARGET, SUSPENDED
+from mirror.kinds.batch_job import spec_rare
+from mirror.kinds.batch_job.spec_rare import RareSpec
 from mirror.kinds.fenceable import Lease
-from mirror.kube.objects import JUNK, Object
+from mirror.kube.objects import Object
 from mirror.model import names
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 GRACE_SECONDS = 30.0
 LONGEST_GRACE_SECONDS = 86_400.0
 _ENDS = frozenset((FAILED, FAILURE_TARGET))
-_DECIDING = conditions.STANDARD - {SUSPENDED}
-
-
-class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
-    termination_grace_period_seconds: float | None = None
-
-
-class _Template(msgspec.Struct, gc=False):
-    spec: _PodSpec | None = None
-
-
-class _Spec(msgspec.Struct, gc=False, rename="camel"):
-    active_deadline_seconds: int | None = None
-    suspend: bool | None = None
-    parallelism: int | None = None
-    template: _Template | None = None
-
-
-_spec = msgspec.json.Decoder(_Spec | None)
-
-
-def _read(found: Object) -> _Spec:
-    """Nothing where it makes no sense: a worker may answer anything."""
-    try:
-        return _spec.decode(found.spec) or _Spec()
-    except JUNK:
-        return _Spec()
 
 
 class JobFence:
@@ -52,7 +27,7 @@ class JobFence:
     def lease(self, mirror: Object) -> Lease:
         spec, status = _read(mirror), mirror.status_dict()
         listed = conditions.of(status)
-        decided = [one for one in listed if one.get("status") == "True" and one.get("type") in _DECIDING]
+        decided = [one for one in listed if one.get("status") == "True" and one.get("type") in conditions.DECIDING]
         by_deadline = [one for one in decided if one.get("type") in _ENDS and one.get("reason") == DEADLINE_EXCEEDED]
         pods = any(views.number(status.get(name)) for name in ("active", "terminating"))
         return Lease(
@@ -73,11 +48,10 @@ class JobFence:
         return None if conditions.is_true(conditions.of(status), SUSPENDED) else self.started_at(status)
 
     def started_at(self, status: Mapping[str, Any]) -> int | None:
-        return _time(status.get("startTime"))
+        return spec_rare.started_at(status)
 
     def grace_seconds(self, source: Object) -> float:
-        template = _read(source).template
-        asked = template.spec.termination_grace_period_seconds if template and template.spec else None
+        asked = _read(source).grace_seconds
         return GRACE_SECONDS if asked is None else min(max(0.0, asked), LONGEST_GRACE_SECONDS)
 
     def pods(self, source: Object) -> int:
@@ -99,15 +73,11 @@ class JobFence:
 
     def progress_of_expired(self, source: Object, mirror: Object) -> Object:
         status, stored = mirror.status_dict(), source.status_dict()
-        listed = [one for one in conditions.of(status) if one.get("type") not in _DECIDING]
+        listed = [one for one in conditions.of(status) if one.get("type") not in conditions.DECIDING]
         kept = {**status, "failed": views.number(stored.get("failed")), "conditions": listed}
         kept["failedIndexes"] = stored.get("failedIndexes")
         return msgspec.structs.replace(mirror, status=msgspec.Raw(msgspec.json.encode(kept)))
 
 
-def _time(value: object) -> int | None:
-    text = views.optional_text(value)
-    try:
-        return times.seconds(text) if text else None
-    except times.BadTime:
-        return None
+def _read(found: Object) -> RareSpec:
+    return spec_rare.read(found) or RareSpec()

@@ -11,64 +11,35 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from mirror.batch import conditions, times, views
 from mirror.batch.conditions import SUSPENDED, TRUE
-from mirror.kinds.batch_job import stopping
+from mirror.kinds.batch_job import spec_rare, stopping
 from mirror.kinds.batch_job.status_stored import RETRIED, StoredJob, retries_of, served
 from mirror.kinds.queueing import queue_of
 from mirror.kinds.stored_source import Status
-from mirror.kube.objects import JUNK, Object
+from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.retries import Retries, Tried
 
 _RETRYING = names.RETRYING.encode()
 _COUNTED = ("succeeded", "failed", "ready", "completedIndexes", "failedIndexes")
 _PODS = ("active", "ready", "terminating")
-_DECIDING = conditions.STANDARD - {SUSPENDED}
-
-
-class _Rule(msgspec.Struct, gc=False):
-    action: str = ""
-
-
-class _Policy(msgspec.Struct, gc=False):
-    rules: list[_Rule] | None = None
-
-
-class _Spec(msgspec.Struct, gc=False, rename="camel"):
-    suspend: bool | None = None
-    manual_selector: bool | None = None
-    parallelism: int | None = None
-    pod_failure_policy: _Policy | None = None
-
-
-_spec = msgspec.json.Decoder(_Spec | None)
-
-
-def _read(found: Object) -> _Spec | None:
-    """None where it makes no sense: a worker may answer anything."""
-    try:
-        return _spec.decode(found.spec) or _Spec()
-    except JUNK:
-        return None
 
 
 class JobRetry:
     """See ``retryable.Retry``."""
 
     def unready_since(self, source: Object, mirror: Object) -> int | None:
-        spec, wanted, status = _read(mirror), _read(source), mirror.status_dict()
+        spec, wanted, status = spec_rare.read(mirror), spec_rare.read(source), mirror.status_dict()
         if spec is None or wanted is None or spec.suspend or spec.parallelism == 0 or spec.manual_selector:
             return None
         if mirror.metadata.generation != 1 or queue_of(mirror) or names.FENCE in mirror.annotations:
             return None
         if self.has_counted(mirror) or self.has_counted(source) or _is_decided(status) or _has_suspension(status):
             return None
-        if any(map(_ignores, (spec, wanted))):
+        if spec.ignores_failures or wanted.ignores_failures:
             return None
-        return _time(status.get("startTime"))
+        return spec_rare.started_at(status)
 
     def is_drained(self, mirror: Object) -> bool:
         status = mirror.status_dict()
@@ -81,7 +52,7 @@ class JobRetry:
         return suspend, {**annotate, "value": {**annotate["value"], names.STOPPED_FOR: mark}}
 
     def is_only_stopped(self, mirror: Object, mark: str = "") -> bool:
-        spec = _read(mirror)
+        spec = spec_rare.read(mirror)
         if mark and mirror.annotations.get(names.STOPPED_FOR) != mark:
             return False
         return spec is not None and spec.suspend is True and mirror.metadata.generation == 2
@@ -135,24 +106,10 @@ def _accepted(stored: StoredJob, status: Status) -> Status | None:
     return None if stored.refusal(shaped) else shaped
 
 
-def _ignores(spec: _Spec) -> bool:
-    """Whether a pod of it may end without being counted (F3)."""
-    policy = spec.pod_failure_policy
-    return policy is not None and any(rule.action == "Ignore" for rule in policy.rules or ())
-
-
 def _is_decided(status: Mapping[str, Any]) -> bool:
-    return any(one.get("status") == TRUE and one.get("type") in _DECIDING for one in conditions.of(status))
+    return any(one.get("status") == TRUE and one.get("type") in conditions.DECIDING for one in conditions.of(status))
 
 
 def _has_suspension(status: Mapping[str, Any]) -> bool:
     """It was suspended at some time, whatever its generation says (W1)."""
     return conditions.find(conditions.of(status), SUSPENDED) is not None
-
-
-def _time(value: object) -> int | None:
-    text = views.optional_text(value)
-    try:
-        return times.seconds(text) if text else None
-    except times.BadTime:
-        return None
