@@ -10,12 +10,16 @@ from doubles.jobs import job
 from doubles.refusals import Refused, forbidden
 from doubles.retried import (
     AFTER,
+    ALWAYS,
     MINUTE,
     PULLING,
     RUNNING,
+    drain,
+    empty,
     is_suspended,
     outcomes,
     place_on_east,
+    prove,
     put_pod,
     record,
     remove_pod,
@@ -24,8 +28,8 @@ from doubles.retried import (
     start,
     stop,
     waiting_on_east,
+    world_of_two,
 )
-from doubles.transport import Fault
 from doubles.world import WAITING, RunningManager, World, manager_of
 
 from mirror.model import names
@@ -33,34 +37,7 @@ from mirror.model.losses import OnLoss
 
 pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
-ALWAYS = 1_000_000
 FAILED_RULE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-
-
-async def drain(world: World, manager: RunningManager) -> None:
-    """Until the mirror is suspended."""
-    await manager.settle(AFTER)
-    assert (record(world) or ("",))[0] == "Unknown"
-    assert is_suspended(world)
-
-
-async def prove(world: World, manager: RunningManager) -> None:
-    """Until it is known that nothing ran; the mirror cannot be deleted for now."""
-    world.workers["east"].arrange("delete", "jobs", Fault.LOSE_REQUEST, times=ALWAYS)
-    await drain(world, manager)
-    remove_pod(world)
-    stop(world)
-    await manager.settle(30)
-    assert (record(world) or ("",))[0] == "True"
-
-
-async def empty(world: World, manager: RunningManager) -> None:
-    """Until the mirror is gone; the record stays for now."""
-    await prove(world, manager)
-    world.management.arrange("patch", "jobs", Refused(503, "ServiceUnavailable"), times=ALWAYS)
-    world.workers["east"].restore()
-    await manager.settle(40)
-    assert (world.placed(), world.mirrors()) == ("east", [])
 
 
 STATES: dict[str, Callable[[World, RunningManager], Awaitable[None]]] = {
@@ -346,9 +323,7 @@ async def test_without_another_place_nothing_is_stopped() -> None:
 
 
 async def test_off_by_default() -> None:
-    world = World()
-    for name in ("east", "west"):
-        world.add_worker(name)
+    world = world_of_two()
     settings = settings_of_retries(world)
     del settings["policy"]
     async with manager_of(world, **settings) as manager:

@@ -8,44 +8,35 @@ import pytest
 from doubles.refusals import Refused
 from doubles.retried import (
     AFTER,
+    ALWAYS,
     MINUTE,
+    drain,
+    empty,
     is_suspended,
     place_on_east,
+    prove,
     put_pod,
     record,
     remove_pod,
     settings_of_retries,
     start,
     stop,
+    world_of_two,
 )
 from doubles.transport import Fault
 from doubles.world import RunningManager, World, manager_of
 
 pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
-ALWAYS = 1_000_000
-
-
-def world_of_two() -> World:
-    world = World()
-    for name in ("east", "west"):
-        world.add_worker(name)
-    return world
-
 
 async def drained(world: World, manager: RunningManager) -> None:
     await place_on_east(world, manager)
-    await manager.settle(AFTER)
-    assert is_suspended(world)
+    await drain(world, manager)
 
 
 async def proved(world: World, manager: RunningManager) -> None:
-    world.workers["east"].arrange("delete", "jobs", Fault.LOSE_REQUEST, times=ALWAYS)
-    await drained(world, manager)
-    remove_pod(world)
-    stop(world)
-    await manager.settle(30)
-    assert (record(world) or ("",))[0] == "True"
+    await place_on_east(world, manager)
+    await prove(world, manager)
 
 
 async def test_before_it_is_suspended_nothing_has_happened() -> None:
@@ -105,11 +96,8 @@ async def test_once_it_is_gone_the_next_one_goes_on() -> None:
     world = world_of_two()
     settings = settings_of_retries(world)
     async with manager_of(world, **settings) as manager:
-        await proved(world, manager)
-        world.management.arrange("patch", "jobs", Refused(503, "ServiceUnavailable"), times=ALWAYS)
-        world.workers["east"].restore()
-        await manager.settle(40)
-        assert (world.placed(), world.mirrors()) == ("east", [])
+        await place_on_east(world, manager)
+        await empty(world, manager)
     world.management.restore()
     async with manager_of(world, **settings) as manager:
         await manager.settle(10)

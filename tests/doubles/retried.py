@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from doubles.jobs import Body, condition, job
+from doubles.refusals import Refused
+from doubles.transport import Fault
 from doubles.world import RunningManager, World, manager_of
 from mirror.decide.snapshot import Policy
 from mirror.kinds.base import MirrorTransform
@@ -14,6 +16,8 @@ from mirror.model import names
 
 MINUTE = 60.0
 AFTER = 10 * MINUTE
+ALWAYS = 1_000_000
+"""So many times a fault is met."""
 SPEC = {"containers": [{"name": "main", "image": "nope:1"}], "restartPolicy": "Never"}
 PENDING = {"phase": "Pending"}
 PULLING = {
@@ -40,12 +44,17 @@ def settings_of_retries(world: World, **policy: Any) -> dict[str, Any]:
     }
 
 
-@asynccontextmanager
-async def waiting_on_east(**more: Any) -> AsyncIterator[tuple[World, RunningManager]]:
-    """A Job is on east, with one pod that no node has; west is free."""
+def world_of_two() -> World:
     world = World()
     for name in ("east", "west"):
         world.add_worker(name)
+    return world
+
+
+@asynccontextmanager
+async def waiting_on_east(**more: Any) -> AsyncIterator[tuple[World, RunningManager]]:
+    """A Job is on east, with one pod that no node has; west is free."""
+    world = world_of_two()
     async with manager_of(world, **settings_of_retries(world)) as manager:
         await place_on_east(world, manager, **more)
         yield world, manager
@@ -60,6 +69,32 @@ async def place_on_east(world: World, manager: RunningManager, **more: Any) -> N
     put_pod(world)
     world.annotate_worker("west", cordoned=None)
     await manager.settle()
+
+
+async def drain(world: World, manager: RunningManager) -> None:
+    """Until the mirror on east is suspended."""
+    await manager.settle(AFTER)
+    assert (record(world) or ("",))[0] == "Unknown"
+    assert is_suspended(world)
+
+
+async def prove(world: World, manager: RunningManager) -> None:
+    """Until it is known that nothing ran; the mirror cannot be deleted for now."""
+    world.workers["east"].arrange("delete", "jobs", Fault.LOSE_REQUEST, times=ALWAYS)
+    await drain(world, manager)
+    remove_pod(world)
+    stop(world)
+    await manager.settle(30)
+    assert (record(world) or ("",))[0] == "True"
+
+
+async def empty(world: World, manager: RunningManager) -> None:
+    """Until the mirror is gone; the record stays for now."""
+    await prove(world, manager)
+    world.management.arrange("patch", "jobs", Refused(503, "ServiceUnavailable"), times=ALWAYS)
+    world.workers["east"].restore()
+    await manager.settle(40)
+    assert (world.placed(), world.mirrors()) == ("east", [])
 
 
 def start(world: World, worker: str, *, ready: int = 0, active: int = 1, **more: Any) -> None:
