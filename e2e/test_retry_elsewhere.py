@@ -40,9 +40,10 @@ async def zone_of(plane: ControlPlane, value: str) -> AsyncIterator[None]:
                 await client.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {ZONE: None}}})
 
 
-def on_east_first(name: str, managed_by: str, *, zone: str = "", scheduler: str = "", **more: object) -> Json:
+def on_east_first(name: str, managed_by: str, *, zone: str = "", scheduler: str = "", **spec: object) -> Json:
     """It is placed on east, whose nodes are in no zone; or no scheduler looks at its pods."""
-    body = job(name, managed_by, annotations={"worker-order": "east"}, **more)  # type: ignore[arg-type]
+    body = job(name, managed_by, annotations={"worker-order": "east"})
+    body["spec"] |= spec
     pod = body["spec"]["template"]["spec"]
     if zone:
         pod["nodeSelector"] = {ZONE: zone}
