@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -96,6 +97,33 @@ def test_one_log_that_fails_does_not_end_the_others(planes: UserFleet) -> None:
     assert (done.exit_code, done.stdout) == (1, "")
     assert len(re.findall(r"^pod/first-\d-\w{5}/main: .*previous", done.stderr, re.MULTILINE)) == 2
     assert "Error: 2 of the logs" in done.stderr
+
+
+@pytest.mark.parametrize("by", [[], ["--worker-context", "east"]], ids=["by the manager", "on the worker"])
+def test_the_instance_before_has_a_log_of_its_own(planes: UserFleet, tmp_path: Path, by: list[str]) -> None:
+    """Of a container that has failed and was started again in its pod."""
+    name, ran = f"again{len(by)}", tmp_path / "ran"
+    command = f"if [ -e {ran} ]; then echo second; else : > {ran}; echo first; exit 1; fi"
+    east = {"jobmirror.io/worker-selector": "name=east"}
+    planes.create(name, command, annotations=east, restart_policy="OnFailure", backoffLimit=3)
+    planes.wait(name, has("Complete"))
+
+    assert [mirror(planes, name, *more, *by).stdout for more in (("--previous",), ("-p",), ())] == [
+        "first\n",
+        "first\n",
+        "second\n",
+    ]
+
+
+@pytest.mark.parametrize("by", [[], ["--worker-context", "east"]], ids=["by the manager", "on the worker"])
+def test_lines_that_are_too_old_are_left_out(planes: UserFleet, by: list[str]) -> None:
+    """By the worker's clock: they were written in the last hour, and soon not in the last second."""
+    deadline = time.monotonic() + 60
+    while mirror(planes, "second", "--since", "1s", *by).stdout and time.monotonic() < deadline:
+        pass
+
+    said = [mirror(planes, "second", "--since", since, *by) for since in ("1s", "1h")]
+    assert [(one.exit_code, one.stdout) for one in said] == [(0, ""), (0, "two\n")]
 
 
 def test_labels_of_nothing_are_no_failure(planes: UserFleet) -> None:

@@ -99,11 +99,12 @@ class UserFleet:
         annotations: dict[str, str] | None = None,
         labels: dict[str, str] | None = None,
         node_selector: dict[str, str] | None = None,
+        restart_policy: str = "Never",
         **spec: Any,
     ) -> None:
         """A source whose container runs this shell command."""
         pod = {
-            "restartPolicy": "Never",
+            "restartPolicy": restart_policy,
             "nodeSelector": node_selector or {},
             "containers": [{"name": "main", "image": "x", "command": ["sh", "-c", command]}],
         }

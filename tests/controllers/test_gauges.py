@@ -12,6 +12,7 @@ from doubles.world import RunningManager, World, manager_of, two_workers
 
 from mirror.controllers.gauges import Gauges
 from mirror.model import names
+from mirror.model.reasons import SHOWN
 
 pytestmark = pytest.mark.looptime
 
@@ -57,6 +58,39 @@ async def test_the_longest_wait_is_the_one_that_lasts() -> None:
         world.delete("later")
         await manager.settle(10)
         assert (scrape(manager, "waiting_jobs"), scrape(manager, "waiting_oldest_seconds")) == (0, 0)
+
+
+async def test_jobs_are_counted_by_why_they_do_not_progress() -> None:
+    """D22: those without a worker and those on one, each under the reason of its condition, until it is over."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "1"})
+
+    def counted() -> dict[str, float]:
+        found = {one: scrape(manager, "jobs_by_reason", reason=one, kind="Job") for one in SHOWN}
+        return {reason.value: count for reason, count in found.items() if count}
+
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        assert counted() == {}
+        for name in ("mars", "venus"):
+            world.create(job(f"on-{name}", annotations={names.WORKER_SELECTOR: f"name={name}"}))
+        world.create(job("next"))
+        await manager.settle(20)
+        assert counted() == {"NoMatchingWorker": 2, "WorkersFull": 1}
+
+        world.workers["east"].go_down()
+        world.delete("on-mars")
+        await manager.settle(120)
+        assert counted() == {"NoMatchingWorker": 1, "WorkersUnreachable": 1, "WorkerUnreachable": 1}
+
+        world.workers["east"].restore()
+        world.delete("on-venus")
+        await manager.settle(60)
+        assert counted() == {"WorkersFull": 1}
+        world.controller("east").complete("train")
+        await manager.settle(20)
+        assert (counted(), world.mirrors("next")) == ({}, ["east"])
 
 
 async def test_a_cron_jobs_job_that_does_not_start_is_counted() -> None:
