@@ -40,6 +40,7 @@ async def test_metrics_count_what_happened(manager: ManagerProcess, scene: Scene
     assert samples.value("jobmirror_mirrored_jobs", state="running") == 1
     assert samples.value("jobmirror_mirrored_jobs", state="running", worker="west") == 1
     assert samples.value("jobmirror_waiting_jobs") == 1
+    assert samples.value("jobmirror_jobs_by_reason", reason="NoMatchingWorker") == 1
     assert samples.value("jobmirror_placements_total") == 4
     assert samples.value("jobmirror_worker_up") == 2
     assert samples.value("jobmirror_leader") == 1
