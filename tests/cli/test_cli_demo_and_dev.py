@@ -31,14 +31,27 @@ COMMAND = (sys.executable, "-c", "from mirror.cli.main import main; main()")
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_demo_ends_well(tmp_path: Path) -> None:
-    """Every sample ends as it says, three of each; nothing is left behind."""
-    environment = {"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin", "COLUMNS": "100"}
+    """Every sample ends as it says, three of each; its story and a summary are told; nothing is left behind."""
+    environment = {"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin", "COLUMNS": "80"}
     done = subprocess.run([*COMMAND, "demo"], capture_output=True, text=True, timeout=120, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     for name, end in EXPECTED.items():
         assert len(re.findall(rf"^ ?{name}-[123] +(?:east|west) +{end} ", done.stdout, re.MULTILINE)) == 3, done.stdout
     assert re.search(r"15 Jobs finished in [0-9.]+ s, .* on east, .* on west\.", done.stdout)
+    told = (
+        r" s  15 Jobs are created; each worker takes 3 at a time, so others wait\.",
+        r" s  The API server of worker east goes down; its Jobs stay its own\.",
+        r" s  The API server of worker east is up again\.",
+        r" s  Worker east is connected again; its Jobs' statuses are read\.",
+        r" s  failing-1 on (east|west): Failed \(BackoffLimitExceeded, as expected\)",
+        r"^ ?failing-1 .* expected: BackoffLimit",
+        r"^\d+ failed as expected; none ended otherwise than expected\.",
+        r"^A Job was on its worker \d+ ms after it was seen, where there was room;",
+        r"^a change there was the Job's status \d+ ms later",
+    )
+    assert [one for one in told if not re.search(one, done.stdout, re.MULTILINE)] == [], done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80, done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
