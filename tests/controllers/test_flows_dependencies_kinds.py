@@ -1,4 +1,4 @@
-"""What the pods of other kinds than Job refer to goes along, too, by the templates that their entries name (D24, D27)."""
+"""What the pods of other kinds than Job refer to goes along, by the templates that their entries name (D24, D27)."""
 
 from __future__ import annotations
 
