@@ -64,6 +64,8 @@ kinds: $(READY) $(CONTROLPLANE) ## the lives of all kinds whose controllers can 
 bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real control planes
 	$(call section,mirroring)
 	$(PY) -m e2e.bench
+	$(call section,page)
+	$(PY) -m e2e.bench_page
 	$(call section,Job controller)
 	$(PY) -m e2e.bench_jobs
 	$(call section,embedded control plane)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import statistics
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -23,6 +24,7 @@ from bench.minimum import MANAGED_BY as MINIMUM
 from e2e.controlplane.client import Client
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
+from e2e.controlplane.process import installed_mirror
 from e2e.controlplane.provider import Binaries, control_planes
 from e2e.definitions import defined
 from e2e.go_modules import definition_of
@@ -37,8 +39,14 @@ SETTINGS: dict[str, Any] = {
     "mirrors": {"retention": "0s"},
     "leaderElection": {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"},
 }
+SERVING = {
+    "https": {"listen": "127.0.0.1:0", "names": ["127.0.0.1"]},
+    "access": {"enabled": True, "url": "https://127.0.0.1:0"},
+}
+"""Of a manager that tells users more."""
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 OUTAGES_SECONDS = (3, 15, 40)
+GETS = 5
 KINDS = ("Job", "JobSet", "MPIJob")
 PARTS = ("idle", "burst", "kinds", "outage", "scale")
 
@@ -185,8 +193,22 @@ async def outage(management: Cluster, worker: Cluster) -> None:
             print(f"| {seconds} s | {time.perf_counter() - ready:.2f} s |", flush=True)
 
 
+async def get(management: Cluster) -> None:
+    """What a user waits for who lists them all: ``mirror get``, with what the manager adds."""
+    for form in ("table", "json"):
+        took = []
+        for _ in range(GETS):
+            began = time.perf_counter()
+            command = [installed_mirror(), "get", "-o", form, "--kubeconfig", management.kubeconfig]
+            listing = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+            text, _ = await listing.communicate()
+            took.append(time.perf_counter() - began)
+            assert listing.returncode == 0
+        print(f"mirror get -o {form}: {statistics.median(took):.2f} s, {len(text) / 2**20:.1f} MiB", flush=True)
+
+
 async def scale(management: Cluster, worker: Cluster, count: int) -> None:
-    """Memory with many running Jobs, and a restart among them."""
+    """Memory with many running Jobs, a restart among them, and a list of them."""
     job_names = [f"scale-{number}" for number in range(count)]
 
     async def create(name: str) -> None:
@@ -196,7 +218,7 @@ async def scale(management: Cluster, worker: Cluster, count: int) -> None:
         await there.merge(f"{JOBS}/{name}/status", {"status": started})
 
     started = {"startTime": _now(), "active": 1, "ready": 1, "terminating": 0}
-    async with management.client() as here, worker.client() as there, manager(management, worker) as running:
+    async with management.client() as here, worker.client() as there, manager(management, worker, **SERVING) as running:
         began = time.perf_counter()
         await each(job_names, 32, create)
         await until(lambda: _mirrors(running), lambda found: found >= count, seconds=1200)
@@ -211,6 +233,7 @@ async def scale(management: Cluster, worker: Cluster, count: int) -> None:
         print(f"restart to ready: {time.perf_counter() - began:.1f} s", flush=True)
         await asyncio.sleep(10)  # as long as a person would look at it
         print(f"RSS after the restart: {_rss_mib(running.pid)} MiB", flush=True)
+        await get(management)
 
 
 def _is_active(found: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 
@@ -106,3 +107,17 @@ async def test_a_job_controller_is_measured_from_outside(east: ControlPlane) -> 
     assert found["pods_per_minute"] > 0
     assert found["job_writes_per_pod"] > 0
     assert found["small_job_seconds"]["p50"] > 0
+
+
+async def test_the_page_is_measured_from_outside() -> None:
+    """First and next pages, open ones, and a browser where there is one."""
+    command = [sys.executable, "-m", "e2e.bench_page", "--jobs", "300", "--viewers", "3", "--seconds", "2"]
+    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    text, _ = await process.communicate()
+    lines = text.decode().splitlines()
+
+    assert process.returncode == 0, lines
+    assert [line.partition(":")[0] for line in lines[:3]] == ["first page", "next pages", "filtered"]
+    assert re.fullmatch(r"3 open pages, 4 changes a second: [\d.]+% of a core", lines[3])
+    assert re.fullmatch(r"a change is in each after \d\.\d{3} s \(p50\), \d\.\d{3} s \(p99\)", lines[4])
+    assert re.match(r"first paint(:| after the navigation: \d+ ms)", lines[5])

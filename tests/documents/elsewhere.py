@@ -176,6 +176,8 @@ NOT_RUN: dict[str, str] = {
     "python -m bench.mirroring --name multikueue --management $M --worker $W --queue users --timeout 900"
     " --pid manager=PID --pid worker=PID --jobs 40 --rate 10": _KUEUE,
     "python -m e2e.bench_dependencies": "measures for some minutes",
+    "python -m e2e.bench_page": "measures for a minute; e2e/test_bench.py has its parts, small",
+    "python -m e2e.bench scale": "measures for half an hour",
     "python -m e2e.bench_pods memory": "measures for a minute",
     "python -m e2e.bench_pods burst": "measures for some minutes",
     "python -m e2e.bench idle burst kinds outage scale --runs 3": "measures for an hour",
