@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -37,7 +38,7 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 LIVE = "document.getElementById('live').textContent === 'Live'"
 ROWS = "[...document.querySelectorAll('#rows tr')]"
 HOSTILE = '</td></tr></table><script>pwned = 1</script><img src=x onerror="pwned = 1">\u202eevil'
-SCREENS = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
+SCREENS = [*product((390, 1280, 2200), ("light", "dark"))]
 
 
 @pytest.fixture(autouse=True)
