@@ -63,7 +63,7 @@ def test_every_part_has_its_id_once() -> None:
         assert [part.id for part in parts if f'id="{part.id}"' not in part.draw()] == []
 
 
-def test_worker_cards_say_what_matters() -> None:
+def test_worker_lines_say_what_matters() -> None:
     """State, since when, why, how full, what is wrong with it."""
     known = Pretended()
     known.put_worker(
@@ -85,6 +85,21 @@ def test_worker_cards_say_what_matters() -> None:
     ):
         assert text in card
     assert 'class="chip warn">expires <time' in card
+
+
+def test_worker_lines_have_labels_what_is_late_and_a_filter() -> None:
+    """The oldest status that is not stored yet; the name leads to the worker's Jobs."""
+    known = Pretended()
+    for name in ("east", "west"):
+        known.put_worker(WorkerView(name=name, state="Connected", since=before(hours=2), labels={"region": name[:2]}))
+    for number, lag in enumerate((0.1, 12.0, 40.0)):
+        known.put(job(f"train-{number}", worker="east", lag_seconds=lag))
+    known.put(job("other", worker="west", lag_seconds=0.2))
+    lines = unescape(list_view(known).drawn()["fleet"]).split("</tr>")
+    for line, name, late in zip(lines, ("east", "west"), (">40s<", "in time"), strict=False):
+        assert f'href="?worker={name}"' in line
+        assert f"region={name[:2]}" in line
+        assert late in line
 
 
 @pytest.mark.parametrize(
