@@ -315,6 +315,10 @@ class Worker:
     async def _check(self) -> None:
         try:
             await self._connect_or_probe()
+        except Unauthorized as error:
+            if self.token.has_ended(self._host.clock.now()):
+                error.add_note("its token has expired")
+            raise
         except REJECTIONS:
             await self._session.close()
             raise

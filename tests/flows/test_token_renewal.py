@@ -285,7 +285,11 @@ async def test_an_expired_token_is_a_loss_that_a_new_one_ends(world: TokenWorld)
     world.renewer._is_enabled = False
     await asyncio.sleep(1.1 * HOUR)
     assert world.registry is not None
-    assert world.registry.workers["east"].connection.state is State.LOST
+    connection = world.registry.workers["east"].connection
+    assert (connection.state, connection.because) == (
+        State.LOST,
+        "its token has expired: 401 Unauthorized: Unauthorized",
+    )
     world.renewer._is_enabled = True
     await asyncio.sleep(300)
     await world.issue(HOUR)
