@@ -73,7 +73,7 @@ class InformerHooks:
     """Called with each event of the watch, before what it changes is reported."""
     on_trouble: Callable[[KubeError], None] = lambda _: None
     on_healthy: Callable[[], None] = lambda: None
-    """Called after each list that was whole."""
+    """Called after each list that was whole, and when what was refused before is found not to be served."""
     on_absent: Callable[[KubeError], None] | None = None
     """Called when it is found that the resource is not served; None: it always is, and anything else is trouble."""
 
@@ -108,6 +108,8 @@ class Informer:
         self._listing_since: float | None = None
         self._can_stream_lists = True
         self._has_listed = False
+        self._is_refused = False
+        """Whoever was told so hears when it is over."""
         self._synced = asyncio.Event()
         self._nudge = asyncio.Event()
 
@@ -179,10 +181,11 @@ class Informer:
                 self._note_absent(error)
                 return AttemptEnd.ABSENT
             self._version = ""
+            self._is_refused = isinstance(error, Forbidden)
             self._hooks.on_trouble(error)
-            return AttemptEnd.REFUSED if isinstance(error, Forbidden) else AttemptEnd.BROKEN
+            return AttemptEnd.REFUSED if self._is_refused else AttemptEnd.BROKEN
         except Unauthorized as error:
-            self._version = ""
+            self._version, self._is_refused = "", True
             self._hooks.on_trouble(error)
             return AttemptEnd.REFUSED
         except KubeError as error:
@@ -202,8 +205,11 @@ class Informer:
 
     def _note_absent(self, error: KubeError) -> None:
         was_absent, self._state, self._version = self.is_absent, Absent(), ""
+        was_refused, self._is_refused = self._is_refused, False
         self._note_heard()
         self._synced.set()  # there is nothing to wait for
+        if was_refused:
+            self._hooks.on_healthy()
         if not was_absent and self._hooks.on_absent is not None:
             self._hooks.on_absent(error)
 
@@ -317,7 +323,7 @@ class Informer:
         self._writer.finish_list(version)
         if self.is_absent:
             self._state = Listing()
-        self._has_listed = True
+        self._has_listed, self._is_refused = True, False
         self._synced.set()
         self._hooks.on_healthy()
 

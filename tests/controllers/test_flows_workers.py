@@ -12,8 +12,11 @@ from doubles.transport import Fault, Gone
 from doubles.world import HOME, WAITING, World, manager_of, two_workers
 
 from mirror.decide.snapshot import Policy
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.model import names
 from mirror.model.losses import OnLoss
+from mirror.runtime.informer import ABSENT_SECONDS
+from mirror.settings.kinds import KindEntry
 from mirror.workers.inventory import FORMER
 
 pytestmark = pytest.mark.looptime
@@ -50,6 +53,20 @@ async def test_a_record_that_cannot_be_read_at_first_is_read_later() -> None:
     async with manager_of(world) as manager:
         assert world.mirrors() == []
         await manager.settle(10)
+        assert world.mirrors() == ["east"]
+
+
+async def test_a_kind_that_is_not_served_keeps_no_worker_lost() -> None:
+    """D13, D23: its watch was rejected like all others, and last of all; it is not there, and what is there answers."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world, kinds=kinds_of([KindEntry(kind="JobSet")])) as manager:
+        await manager.settle(5)
+        east.arrange("watch", "jobsets", Refused(401, "Unauthorized"), times=1)
+        await manager.settle(3 * ABSENT_SECONDS)
+        assert manager.mirroring.registry.workers["east"].is_reachable
+        world.create(job())
+        await manager.settle(5)
         assert world.mirrors() == ["east"]
 
 

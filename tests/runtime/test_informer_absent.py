@@ -31,9 +31,18 @@ class Watched:
         self.changes: list[tuple[str, Change]] = []
         self.troubles: list[KubeError] = []
         self.absences: list[KubeError] = []
+        self.healthy = 0
         client = client_of(wire)
-        hooks = InformerHooks(self._on_change, on_trouble=self.troubles.append, on_absent=self.absences.append)
+        hooks = InformerHooks(
+            self._on_change,
+            on_trouble=self.troubles.append,
+            on_healthy=self._on_healthy,
+            on_absent=self.absences.append,
+        )
         self.informer = Informer(Scope(JOBS), self.store, client=lambda: client, hooks=hooks)
+
+    def _on_healthy(self) -> None:
+        self.healthy += 1
 
     def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
         found = new or old
@@ -99,6 +108,20 @@ async def test_a_right_that_is_taken_away_is_trouble() -> None:
         await asyncio.sleep(10)
         assert [type(error).__name__ for error in watched.troubles] == ["Forbidden", "Forbidden"]
         assert watched.absences == []
+
+
+async def test_a_refusal_is_over_once_it_is_not_served() -> None:
+    """Whoever was told of the refusal hears so once, and nothing of each look after that."""
+    wire = wire_to("c")
+    wire.arrange("watch", "jobs", NOT_SERVED, times=1)
+    wire.arrange("watch", "jobs", Refused(401, "Unauthorized"), times=1)
+    wire.arrange("watch", "jobs", NOT_SERVED, times=3)
+    async with watching(wire) as watched:
+        await asyncio.sleep(2 * ABSENT_SECONDS)
+        assert [type(error).__name__ for error in watched.troubles] == ["Unauthorized"]
+        assert (watched.informer.is_absent, watched.healthy) == (True, 1)
+        await asyncio.sleep(ABSENT_SECONDS)
+        assert (watched.informer.is_absent, watched.healthy) == (True, 1)
 
 
 async def test_a_nudge_asks_at_once() -> None:
