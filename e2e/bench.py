@@ -199,7 +199,7 @@ async def get(management: Cluster) -> None:
         took = []
         for _ in range(GETS):
             began = time.perf_counter()
-            command = [installed_mirror(), "get", "-o", form, "--kubeconfig", management.kubeconfig]
+            command = [str(installed_mirror()), "get", "-o", form, "--kubeconfig", str(management.kubeconfig)]
             listing = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
             text, _ = await listing.communicate()
             took.append(time.perf_counter() - began)
