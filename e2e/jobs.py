@@ -17,6 +17,7 @@ import yaml
 
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
+from mirror.kube.resources import JOBS, Resource
 
 T = TypeVar("T")
 
@@ -177,8 +178,9 @@ class Scene:
         namespace: str,
         *,
         prefixes: Mapping[str, str] | None = None,
+        resource: Resource = JOBS,
     ) -> None:
-        """``prefixes``: the namespace prefixes of workers that have one."""
+        """``prefixes``: the namespace prefixes of workers that have one. ``resource``: of sources and mirrors."""
         self.management = management
         self.planes = workers
         self.workers = tuple(workers)
@@ -186,6 +188,7 @@ class Scene:
         self.client = management.client()
         self._clients = {worker: plane.client() for worker, plane in workers.items()}
         self._prefixes = prefixes or {}
+        self.resource = resource
 
     async def close(self) -> None:
         """Close its connections."""
@@ -266,7 +269,7 @@ class Scene:
 
     def jobs(self, worker: str = "") -> str:
         """The path of the Jobs of this test's namespace on a worker; without one, of the sources."""
-        return f"/apis/batch/v1/namespaces/{self.namespace_on(worker)}/jobs"
+        return self.resource.path(self.namespace_on(worker))
 
     def namespace_on(self, worker: str) -> str:
         """The namespace of the mirrors on a worker."""

@@ -16,16 +16,18 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from e2e import jobsets
 from e2e.controlplane.client import Client, Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE, JOB_CONTROLLERS, MANAGEMENT, Shape
 from e2e.manager import Identity, ManagerProcess
 from e2e.ports import reserved_port
 from e2e.proxy import Proxy
-from e2e.troubles import admission, document, further, lives, placing, pods, unreachable, wire
+from e2e.troubles import admission, document, further, kinds, lives, placing, pods, unreachable, wire
 from e2e.troubles.kubelet import add_nodes
-from e2e.troubles.looks import look_at, said_of
-from e2e.troubles.stage import JOB, Play, Stage, Story, reason_of
+from e2e.troubles.looks import look_at, on_page, said_of
+from e2e.troubles.stage import JOB, Play, Sight, Stage, Story, reason_of
+from mirror.kube.resources import JOBS
 from mirror.model import names
 
 pytestmark = pytest.mark.timeout(1200)
@@ -39,10 +41,12 @@ EAST = Shape(
 )
 STORIES: tuple[Story, ...] = (
     *placing.STORIES, *admission.STORIES, *pods.STORIES, *lives.STORIES, *unreachable.STORIES,
-    *wire.STORIES,
+    *wire.STORIES, *kinds.STORIES,
 )  # fmt: skip
 UNSHOWN: tuple[Story, ...] = further.STORIES
 AT_ONCE = 6
+RETRY_AFTER = "30s"
+"""Concerns only Jobs that another worker may run, too."""
 SEEN_SECONDS, CLEARED_SECONDS = 240.0, 400.0
 """What was refused several times is sent again after minutes."""
 LOOKS, AGAIN_SECONDS = 8, 3.0
@@ -61,11 +65,15 @@ async def stage(binaries: None) -> AsyncIterator[Stage]:
         hub = planes.pop("management")
         async with Client(planes["east"].kubeconfig) as client:
             await add_nodes(client)
+        async with Client(hub.kubeconfig) as client:
+            await jobsets.define(client)
         proxies = {name: await stack.enter_async_context(Proxy.before(planes[name])) for name in ("north", "south")}
         address, page = (f"127.0.0.1:{stack.enter_context(reserved_port())}" for _ in range(2))
         settings: Json = {
             "workers": {"watchPods": "labelled", "lostAfter": "180s"},
+            "placement": {"retryAfter": RETRY_AFTER},
             "dependencies": {"configMaps": True},
+            "kinds": [jobsets.JOBSETS.kind],
             "https": {"listen": address, "names": ["127.0.0.1"]},
             "access": {"enabled": True, "url": f"https://{address}"},
             "page": {"enabled": True, "listen": page},
@@ -82,7 +90,7 @@ async def register(manager: ManagerProcess, planes: dict[str, Cluster], proxies:
     """``east`` as it should be; others with what is needed for trouble with them."""
     await manager.register("east", planes["east"], labels={"region": "eu"})
     await manager.register("west", planes["west"], labels={"region": "us"}, annotations={"capacity": "1"})
-    await manager.annotate_worker("west", {"namespaces": "on-west"})
+    await manager.annotate_worker("west", {"namespaces": "on-west,tried-elsewhere,stays-after-all"})
     for name in ("north", "south"):
         path = planes[name].directory / "worker.kubeconfig"
         path.write_bytes(await manager.kubeconfig_of(planes[name]))
@@ -93,12 +101,16 @@ async def register(manager: ManagerProcess, planes: dict[str, Cluster], proxies:
 
 
 async def user(hub: Cluster) -> Path:
-    """Somebody who may do what Kubernetes' role ``edit`` allows, with a token."""
+    """Somebody who may do what Kubernetes' role ``edit`` allows, with a token; and see JobSets."""
     path = await hub.service_account_kubeconfig("people", "ann")
     subject = {"kind": "ServiceAccount", "name": "ann", "namespace": "people"}
     binding: Json = {"metadata": {"name": "people"}, "subjects": [subject]}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    kind = jobsets.JOBSETS
+    seen: Json = {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": ["get", "list", "watch"]}
+    more = {"name": "jobsets-view", "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}}
     async with Client(hub.kubeconfig) as client:
+        await client.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", {"metadata": more, "rules": [seen]})
         await client.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {**binding, "roleRef": role})
     return path
 
@@ -133,7 +145,7 @@ async def play(stage: Stage, story: Story, turns: asyncio.Semaphore) -> None:
         AssertionError: the document shows something else.
         TimeoutError: the trouble was not told, or did not clear.
     """
-    one = await Play.begin(stage, story)
+    one = await Play.begin(stage, story, kinds.RESOURCES.get(story, JOBS))
     try:
         async with aclosing(story(one)) as sights:
             async for sight in sights:
@@ -142,24 +154,24 @@ async def play(stage: Stage, story: Story, turns: asyncio.Semaphore) -> None:
                 if sight.title:
                     await compare(one, sight.title, nullcontext() if sight.passes else turns)
                 elif sight.texts:
-                    await hear(one, sight.texts, turns)
+                    await hear(one, sight, turns)
     finally:
         await one.scene.close()
 
 
-async def hear(one: Play, texts: tuple[str, ...], turns: asyncio.Semaphore) -> None:
-    """A trouble without a section: its event, and what the commands say."""
-    reason, *said = texts
+async def hear(one: Play, sight: Sight, turns: asyncio.Semaphore) -> None:
+    """A trouble without a section: its event, and what the commands and the page say."""
+    reason, *said = sight.texts
     event = await one.scene.event(JOB, reason)
-    seen = ""
+    seen, shown, missing = "", "", [*sight.texts]
     for _ in range(LOOKS):
         async with turns:
-            seen = await said_of(one)
-        if all(text in seen for text in texts):
+            seen, shown = await said_of(one), await on_page(one)
+        missing = [text for text in sight.texts if text not in seen] + [text for text in sight.why if text not in shown]
+        if not missing:
             break
         await asyncio.sleep(AGAIN_SECONDS)
-    missing = [text for text in texts if text not in seen]
-    assert not missing, f"{missing} in none of:\n{seen}"
+    assert not missing, f"{missing} in none of:\n{seen}\non the page:\n{shown}"
     assert event["type"] == "Warning"
     assert any(text in event["message"] for text in said), event["message"]
 

@@ -26,6 +26,17 @@ RUNNING: Json = {
     ],
 }  # fmt: skip
 
+_NEVER_RAN: Json = {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None}
+_UNSTARTED: Json = {
+    "phase": "Failed",
+    "containerStatuses": [
+        {
+            "name": "main", "image": "any", "imageID": "", "ready": False, "restartCount": 0,
+            "state": {"terminated": _NEVER_RAN | {"message": "The container could not be located"}},
+        }
+    ],
+}  # fmt: skip
+
 
 def waiting(reason: str, message: str, *, image: str = "any", last: Json | None = None, restarts: int = 0) -> Json:
     """The status of a pod whose container waits."""
@@ -63,6 +74,21 @@ async def pod_of(play: Play) -> Json:
 
     found = await until(look)
     return found[0]
+
+
+async def pod_that_goes(play: Play) -> Json:
+    """The Job's pod, once it is being deleted."""
+    pod = await pod_of(play)
+    path = f"{play.core}/pods/{pod['metadata']['name']}"
+    await play.on().wait_until(path, lambda found: "deletionTimestamp" in (found or {}).get("metadata", {}))
+    return pod
+
+
+async def ends_unstarted(play: Play) -> None:
+    """The kubelet writes of a pod that is being deleted that no container of it has run, and lets it go."""
+    pod = await pod_that_goes(play)
+    await writes(play, _UNSTARTED)
+    await play.on().call("DELETE", f"{play.core}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
 
 
 async def forced_out(play: Play, pod: Json) -> None:

@@ -88,42 +88,40 @@ async def kubeconfig_refused(play: Play) -> AsyncGenerator[Sight, None]:
 
 async def on_west(play: Play) -> AsyncGenerator[Sight, None]:
     """One after the other, since each concerns the whole worker: full, cordoned, without a right, overloaded."""
-    manager = play.stage.manager
-    await play.scene.create(job("first", names.DEFAULT_MANAGED_BY, run_for="never", annotations=ON_WEST))
-    await play.scene.source_until("first", placed_on)
-    await play.create(play.job(annotations=ON_WEST))
-    yield Sight("All workers are full", says("WorkersFull"))
-    await play.scene.delete("first")
-    yield over()
-
-    await play.scene.delete(JOB)
-    await play.scene.until_no_mirror(JOB)
-    await manager.annotate_worker("west", {"cordoned": "true"})
-    await play.scene.until_jobs_wait(names.DEFAULT_MANAGED_BY, "cordoned", {names.WORKER_SELECTOR: "region=us"})
-    await play.create(play.job(annotations=ON_WEST))
-    yield Sight("All workers are cordoned", says("WorkersCordoned"))
-    await manager.annotate_worker("west", {"cordoned": None})
-    yield over()
-
-    await play.scene.delete(JOB)
-    await play.scene.until_no_mirror(JOB)
-    role = f"{_RBAC}/clusterroles/jobmirror-worker-{manager.namespace}"
-    before = await play.on("west").get(role)
-    await play.on("west").merge(role, {"rules": [*_without_create(before["rules"])]})
-    await play.create(play.job(annotations=ON_WEST))
-    yield Sight("A right is missing on the worker", says("RefusedByWorkers", "to create jobs"))
-    await play.on("west").merge(role, {"rules": before["rules"]})
-    yield over()
-
-    await play.scene.delete(JOB)
-    await play.scene.until_no_mirror(JOB)
-    async with Webhook.serving(429, "the cluster is busy") as webhook:
-        await add_webhook(play, webhook.url, webhook.authority, worker="west")
-        await until_no_job_is_created(play, "west")
+    async with play.stage.west:
+        await play.scene.create(job("first", names.DEFAULT_MANAGED_BY, run_for="never", annotations=ON_WEST))
+        await play.scene.source_until("first", placed_on)
         await play.create(play.job(annotations=ON_WEST))
-        yield told("MirrorNotCreated", "worker west: the copy cannot be created: ")
-        webhook.allows = True
+        yield Sight("All workers are full", says("WorkersFull"))
+        await play.scene.delete("first")
         yield over()
+
+        await play.clear()
+        await play.stage.manager.annotate_worker("west", {"cordoned": "true"})
+        await play.scene.until_jobs_wait(names.DEFAULT_MANAGED_BY, "cordoned", {names.WORKER_SELECTOR: "region=us"})
+        await play.create(play.job(annotations=ON_WEST))
+        yield Sight("All workers are cordoned", says("WorkersCordoned"))
+        await play.stage.manager.annotate_worker("west", {"cordoned": None})
+        yield over()
+
+        await play.clear()
+        role = f"{_RBAC}/clusterroles/jobmirror-worker-{play.stage.manager.namespace}"
+        before = await play.on("west").get(role)
+        await play.on("west").merge(role, {"rules": [*_without_create(before["rules"])]})
+        await play.create(play.job(annotations=ON_WEST))
+        yield Sight("A right is missing on the worker", says("RefusedByWorkers", "to create jobs"))
+        await play.on("west").merge(role, {"rules": before["rules"]})
+        yield over()
+
+        await play.clear()
+        async with Webhook.serving(429, "the cluster is busy") as webhook:
+            await add_webhook(play, webhook.url, webhook.authority, worker="west")
+            await until_no_job_is_created(play, "west")
+            await play.create(play.job(annotations=ON_WEST))
+            yield told("MirrorNotCreated", "worker west: the copy cannot be created: ")
+            webhook.allows = True
+            yield over()
+        await play.clear()
 
 
 def _without_create(rules: list[Json]) -> Iterator[Json]:

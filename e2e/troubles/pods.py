@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from e2e.controlplane.client import Json
-from e2e.troubles.kubelet import FULL_DISK, NODE, RUNNING, waiting, warns, writes
-from e2e.troubles.stage import EU, Play, Sight, over, progresses, says
+from e2e.jobs import placed_on, runs
+from e2e.troubles.kubelet import (
+    FULL_DISK,
+    NODE,
+    RUNNING,
+    ends_unstarted,
+    forced_out,
+    pod_that_goes,
+    waiting,
+    warns,
+    writes,
+)
+from e2e.troubles.stage import EU, JOB, Play, Sight, over, progresses, says
 
 HERE: Json = {"nodeName": NODE}
 
@@ -121,6 +132,40 @@ async def pods_not_ready(play: Play) -> AsyncGenerator[Sight, None]:
     yield over(progresses)
 
 
+async def tried_elsewhere(play: Play) -> AsyncGenerator[Sight, None]:
+    """Its pod has a node there: what the kubelet writes last says that nothing of it ran."""
+    async with play.stage.west:
+        await _has_no_image(play)
+        yield Sight("No pod starts, and another worker may run the Job", says("RetryingElsewhere"))
+        await ends_unstarted(play)
+        yield over(lambda found: placed_on(found) == "west" and progresses(found))
+        await play.clear()
+
+
+async def stays_after_all(play: Play) -> AsyncGenerator[Sight, None]:
+    """The image comes while the copy is being stopped."""
+    async with play.stage.west:
+        await _has_no_image(play)
+        await play.scene.source_until(JOB, says("RetryingElsewhere"), seconds=240)
+        await play.scene.event(JOB, "RetryingElsewhere")
+        pod = await pod_that_goes(play)
+        await writes(play, RUNNING)
+        await play.scene.event(JOB, "RetryGivenUp")
+        await forced_out(play, pod)
+        await writes(play, RUNNING)
+        yield Sight("A pod has run after all: the Job stays", lambda found: runs()(found) and progresses(found))
+        yield over(lambda found: placed_on(found) == "east" and progresses(found))
+        await play.clear()
+
+
+async def _has_no_image(play: Play) -> None:
+    """The Job, on ``east`` first, where its image cannot be pulled."""
+    either = {"worker-selector": "region in (eu, us)", "worker-order": "east"}
+    await play.create(play.job(annotations=either, backoffLimit=6), nodeName=NODE)
+    await writes(play, waiting("ErrImagePull", "docker.io/library/any:latest: not found"))
+    await play.scene.event(JOB, "ImagePullBackOff")
+
+
 def is_active(found: Json | None) -> bool:
     """Whether there is a new pod."""
     return bool(found and found["status"].get("active"))
@@ -129,4 +174,5 @@ def is_active(found: Json | None) -> bool:
 STORIES = (
     wrong_image, config_map_missing, secret_missing, carried_config_map_missing, claim_missing, wrong_command,
     memory_too_small, pods_fail, disk_full, disk_pressure, too_large, no_such_node, pods_not_ready,
+    tried_elsewhere, stays_after_all,
 )  # fmt: skip

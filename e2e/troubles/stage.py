@@ -7,8 +7,9 @@ stories (``placing``, ``admission``, ``pods``, ``lives``, ``unreachable``), and 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from e2e.controlplane.client import Client, Json
@@ -17,6 +18,7 @@ from e2e.jobs import Scene, annotation, job
 from e2e.manager import ManagerProcess
 from e2e.proxy import Proxy
 from e2e.troubles.policies import until_refused
+from mirror.kube.resources import JOBS, Resource
 from mirror.model import names
 
 JOB = "train"
@@ -33,6 +35,8 @@ class Sight:
     so: Callable[[Json | None], object]
     texts: tuple[str, ...] = ()
     """What events, ``mirror get`` and ``mirror explain`` have to say, where no section shows it: a reason first."""
+    why: tuple[str, ...] = ()
+    """What the page has to say of it, where no section shows it."""
     passes: bool = False
     """It becomes another trouble by itself: it is looked at without waiting for a turn."""
 
@@ -52,6 +56,8 @@ class Stage:
     page: str
     user: Path
     """A kubeconfig with a token of somebody who may do what Kubernetes' role ``edit`` allows."""
+    west: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Who has it has the only place on ``west``, and may change that worker; no Job is left there afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +68,10 @@ class Play:
     scene: Scene
 
     @classmethod
-    async def begin(cls, stage: Stage, story: Story) -> Play:
-        """Its namespace, on all clusters."""
+    async def begin(cls, stage: Stage, story: Story, resource: Resource = JOBS) -> Play:
+        """Its namespace, on all clusters; the story is about an object of this kind."""
         namespace = story.__name__.replace("_", "-")
-        play = cls(stage, Scene(stage.management, stage.workers, namespace))
+        play = cls(stage, Scene(stage.management, stage.workers, namespace, resource=resource))
         for client in (play.scene.client, *(play.on(worker) for worker in stage.workers)):
             await client.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         return play
@@ -104,11 +110,15 @@ class Play:
         await self.scene.create(job("probe", "example.com/nobody"))
         await until_refused(self.client, f"{self.scene.jobs()}/probe/status", {"status": status})
 
-    async def create_anew(self, body: Json | None = None, **pod: object) -> None:
-        """Delete the Job, wait until its mirror has gone, and create it."""
+    async def clear(self) -> None:
+        """Delete the Job, and wait until its mirror has gone."""
         await self.scene.delete(JOB)
         await self.scene.source_until(JOB, lambda found: found is None)
         await self.scene.until_no_mirror(JOB)
+
+    async def create_anew(self, body: Json | None = None, **pod: object) -> None:
+        """Create the Job once more, when the one before has gone."""
+        await self.clear()
         await self.create(body, **pod)
 
 
@@ -128,8 +138,8 @@ def reason_of(found: Json | None) -> str:
 
 
 def told(reason: str, *texts: str, state: str = "") -> Sight:
-    """A trouble that no section shows: in the condition, an event, ``get`` (there the state, too) and ``explain``."""
-    return Sight("", says(reason, *texts), (reason, *texts, *([state] if state else [])))
+    """A trouble that no section shows: in the condition, an event, ``get`` (with the state), ``explain``, the page."""
+    return Sight("", says(reason, *texts), (reason, *texts, *([state] if state else [])), texts)
 
 
 def is_so(type_name: str, reason: str = "") -> Callable[[Json | None], bool]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from e2e.controlplane.client import Json
 from e2e.jobs import placed_on
 from e2e.shipped import ACCOUNT
-from e2e.troubles.stage import JOB, Play, Sight, over, says
+from e2e.troubles.stage import JOB, Play, Sight, over, reason_of, says
 from mirror.model import names
 
 
@@ -20,7 +21,7 @@ async def worker_away(play: Play) -> AsyncGenerator[Sight, None]:
     yield Sight("The Job's worker does not answer", says("WorkerUnreachable"), passes=True)
     yield Sight("The Job's worker is lost", says("WorkerLost"))
     await proxy.resume()
-    yield over()
+    yield over(is_reached)
 
 
 async def token_refused(play: Play) -> AsyncGenerator[Sight, None]:
@@ -32,7 +33,7 @@ async def token_refused(play: Play) -> AsyncGenerator[Sight, None]:
     play.stage.proxies["south"].cut()  # a watch that stands was allowed when it began
     yield Sight("The worker does not take the token any more", says("WorkerLost"))
     await manager.register("south", play.stage.workers["south"])
-    yield over()
+    yield over(is_reached)
 
 
 async def no_worker_answers(play: Play) -> AsyncGenerator[Sight, None]:
@@ -40,6 +41,11 @@ async def no_worker_answers(play: Play) -> AsyncGenerator[Sight, None]:
     yield Sight("No worker answers that a new Job could go to", says("WorkersUnreachable"))
     await play.scene.patch(JOB, {"metadata": {"annotations": {names.WORKER_SELECTOR: "region=eu"}}})
     yield over()
+
+
+def is_reached(found: Json | None) -> bool:
+    """Whether nothing is said of its worker's connection: that it has no Job controller is told after five minutes."""
+    return found is not None and reason_of(found) not in ("WorkerUnreachable", "WorkerLost")
 
 
 STORIES = (no_worker_answers, worker_away, token_refused)
