@@ -242,6 +242,22 @@ class TestPreferences:
             placed = Counter(placed_on(found) for found in await scene.sources_until(names, runs()))
         assert placed == {"west": 6}
 
+    async def test_a_worker_whose_pods_do_not_get_ready_ranks_behind(
+        self, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+    ) -> None:
+        """Score ``readiness``, counted from our own mirrors, without any further permission."""
+        settings: Json = {"placement": {"scores": [{"name": "readiness"}]}}
+        stuck, later = ([f"{when}-{number}" for number in range(4)] for when in ("stuck", "later"))
+        async with ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as manager:
+            for name in stuck:
+                body = job(name, manager.managed_by, annotations={"worker-selector": "name=east"})
+                body["spec"]["template"]["spec"]["schedulerName"] = "nobody"
+                await scene.create(body)
+            await scene.sources_until(stuck, is_not_ready, seconds=240)
+            await scene.create(*(job(name, manager.managed_by, run_for="never") for name in later))
+            placed = Counter(placed_on(found) for found in await scene.sources_until(later, runs()))
+            assert placed == {"west": 4}
+
     async def test_a_mistake_is_told(self, manager: ManagerProcess, scene: Scene) -> None:
         """One that cannot be read keeps the Job waiting; a misspelt name is pointed out by an event."""
         await scene.create(
@@ -254,6 +270,12 @@ class TestPreferences:
         )
         event = await scene.event("misspelt", "UnknownAnnotation")
         assert "did you mean jobmirror.io/worker-order?" in event["message"]
+
+
+def is_not_ready(found: Json | None) -> bool:
+    """Whether it is told that its pods have not been ready for long."""
+    listed = (found or {}).get("status", {}).get("conditions") or ()
+    return any(one["reason"] == "PodsNotReady" for one in listed)
 
 
 def has_read_quotas(entry: AuditEntry, user: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import signal
 import sys
@@ -260,6 +261,29 @@ async def test_chosen_namespaces_get_roles_and_nothing_else(
     assert f"namespaces: [{scene.namespace}]" in checked.output
     manager.expect_complaints("narrow")
     assert (await operator.mirror("remove", "narrow", "--clean-up", "--worker-context", "east")).code == 0
+
+
+async def test_a_worker_is_added_by_the_kubeconfig_that_cluster_api_has_written(
+    operator: Operator, manager: ManagerProcess, scene: Scene, planes: dict[str, Cluster]
+) -> None:
+    """The operator needs no context of the worker; what is stored is an account of ours, and a Job runs there."""
+    administrators = base64.b64encode(planes["east"].kubeconfig.read_bytes()).decode()
+    secrets = f"/api/v1/namespaces/{scene.namespace}/secrets"
+    body = {"metadata": {"name": "prod-kubeconfig"}, "data": {"value": administrators}}
+    await manager.client.create(secrets, body)
+    added = await operator.mirror(
+        *("add", "prod", "--from-secret", f"{scene.namespace}/prod-kubeconfig", "--allow", "loopback", "--no-check"),
+        *("--managed-by", operator.managed_by),
+    )
+    assert added.code == 0, added
+    assert f"(secret {scene.namespace}/prod-kubeconfig)" in added.output
+
+    stored = await manager.client.get(f"/api/v1/namespaces/{manager.namespace}/secrets/prod")
+    (user,) = yaml.safe_load(base64.b64decode(stored["data"]["kubeconfig"]))["users"]
+    assert user["user"].keys() == {"token"}
+    await scene.create(job("train", manager.managed_by))
+    await scene.source_until("train", is_complete)
+    assert (await operator.mirror("remove", "prod", "--clean-up", "--worker-context", "east")).code == 0
 
 
 async def test_what_stands_against_a_worker_is_said_before_anything_is_made(
