@@ -85,7 +85,7 @@ async def _https(
     if settings.webhook.enabled:
         hooks, count = get_log("webhook"), manager.metrics.on_webhook
         kinds, namespaces = manager.mirroring.sources.kinds, settings.namespaces
-        allowed = frozenset(map(OnLoss, settings.losses_allowed))
+        allowed = frozenset(map(OnLoss, settings.workers.on_loss_allowed))
         claims = webhook_routes(
             settings.managed_by,
             count=count,

@@ -75,7 +75,7 @@ class Sharded:
         self.coordinator = Coordinator(
             client, ShardingSettings(member, *times), self._work, is_ready=is_ready, environment=environment
         )
-        self.instances = Instances(self._build, slots=slots, term_of=self.coordinator.term_of, environment=environment)
+        self.instances = Instances(self._build, slots=slots, terms=self.coordinator.terms, environment=environment)
 
     async def run(self) -> None:
         """Take part until cancelled; all work has ended then."""

@@ -22,7 +22,7 @@ from mirror.controllers.leases import Leases
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
 from mirror.controllers.mirroring_settings import MirroringSettings
-from mirror.controllers.move_turns import ManagementAbsence, MoveTurns
+from mirror.controllers.move_turns import ManagementAbsence, MoveScope, MoveTurns
 from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
@@ -104,8 +104,7 @@ def build_mirroring(
     mirrors = MirrorWriter(writes, leases, dependencies)
     returning = Returning(writes, mirrors, suspends=settings.suspends_losers)
     namespaces = _namespace_policies(settings, writes)
-    warn_lost = partial(_warn_lost, registry, recorder)
-    moves = MoveTurns(workers, rate=settings.move_rate, environment=environment, absence=absence, warn=warn_lost)
+    moves = _move_turns(settings, state, absence, warn=partial(_warn_lost, registry, recorder))
     return Mirroring(
         MirroringParts(
             state=state,
@@ -213,6 +212,24 @@ def _observer(
         leases,
         have_workers_settled=registry.have_settled,
         on_loss_of=namespaces.of if namespaces is not None else _says_nothing,
+    )
+
+
+def _move_turns(
+    settings: MirroringSettings,
+    state: MirroringState,
+    absence: ManagementAbsence,
+    *,
+    warn: Callable[[str, str, str], None],
+) -> MoveTurns:
+    """When Jobs may be moved, as far as that is this share's to say."""
+    return MoveTurns(
+        state.workers,
+        rate=settings.move_rate,
+        environment=state.environment,
+        absence=absence,
+        warn=warn,
+        scope=MoveScope(settings.share, settings.terms),
     )
 
 

@@ -17,6 +17,7 @@ from mirror.decide.other_managers import LONGEST_NAMESPACE
 from mirror.decide.plan import (
     Action,
     AwaitMove,
+    ConfirmRequest,
     CoverLeases,
     CreateMirror,
     DeleteMirror,
@@ -76,6 +77,8 @@ class Applier:
                     self._request_assignment(seen, action)
                 case AwaitMove():
                     self._await_move(seen, takes_turn=action.takes_turn)
+                case ConfirmRequest():
+                    await self._confirm_request(seen, action)
                 case CreateMirror():
                     await self._mirrors.create(seen, self._t.worker(action.worker))
                 case FindMirror():
@@ -122,6 +125,15 @@ class Applier:
             assigner.assign(seen.key, seen.source.uid, action.worker, spread_by=spread_by)
         else:
             assigner.request(waiter_of(seen, self._t.state.priorities), is_reason_reported=action.is_reason_reported)
+
+    async def _confirm_request(self, seen: Snapshot, action: ConfirmRequest) -> None:
+        """Note whether the term is the current one, as it is read after the request was seen."""
+        t = self._t
+        if await t.state.terms.current(action.worker) != action.term:
+            self._log.info("move request not confirmed", source=seen.key, worker=action.worker)
+            return
+        t.state.memories.set(seen.source.uid, request_confirmed=seen.source.found.metadata.resource_version)
+        t.state.intake.add(seen.key)
 
     def _prove(self, seen: Snapshot, action: ProvePods) -> None:
         """Nothing is awaited: what is found out names the key."""

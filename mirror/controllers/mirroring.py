@@ -34,13 +34,15 @@ from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
-from mirror.model.keys import Key, MirrorKey
+from mirror.model.keys import Key, MirrorKey, SourceKey
+from mirror.model.move_requests import may_have_request
 from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.informers import Informers
 from mirror.runtime.keyrate import KeyRate
 from mirror.runtime.loop import consume
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.supervise import supervise
+from mirror.sharding.share import Part
 from mirror.workers.registry import Registry
 
 if TYPE_CHECKING:
@@ -211,11 +213,6 @@ class Mirroring:
         placed = seen.source.placed
         return placed is None or not self._has_verdict(placed)
 
-    def _is_left_to_others(self, seen: Snapshot) -> bool:
-        """Whether another replica writes this source (S2)."""
-        is_found = seen.assignment.found_on is not None
-        return self._state.share.is_left_to_others(seen.source.placed, is_found=is_found)
-
     def _has_verdict(self, worker: str) -> bool:
         """Whether a worker is known to be reachable or lost; one that nobody knows is lost (D13)."""
         found = self._state.workers.get(worker)
@@ -277,14 +274,16 @@ class Mirroring:
         if isinstance(key, MirrorKey):
             return self._wait_for_rate(key, 1) or await self._parts.sweeper.work_on(key)
         while True:
-            if self._has_others and not self.follows and self.sources.worker_of(key):
+            if self._has_others and not self.follows and self._is_followed(key):
                 self.assigner.finish(key)
                 return None  # whoever holds its worker's slot
             await self._parts.preparer.prepare(key)
             seen = self._parts.observer.look(key)
-            if seen is None or (self._has_others and self._is_left_to_others(seen)):
+            if seen is None or seen.part is Part.NONE:
                 self.assigner.finish(key)
                 return None
+            if seen.part is Part.FORMER:
+                self._state.pending.drop_arrival(key)  # its changes are dealt with elsewhere
             if self._is_too_early(seen):
                 return None
             plan = decide(seen)
@@ -302,6 +301,11 @@ class Mirroring:
             finally:
                 self._forget_if_gone(seen)
             return plan.again_after_seconds
+
+    def _is_followed(self, key: SourceKey) -> bool:
+        """Whether a source has a worker, whose slot's holder follows it and requests nothing."""
+        found = self.sources.get(key) if self.sources.worker_of(key) else None
+        return found is not None and not may_have_request(bytes(found.status))
 
     def _wait_for_rate(self, key: Key, requests: int) -> float:
         wait = self._rate.wait_seconds(key, requests) if requests else 0.0

@@ -83,7 +83,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             settings.workers.lost_after_seconds,
             mirrors.retention_seconds,
             OnLoss(settings.workers.on_loss),
-            frozenset(map(OnLoss, settings.losses_allowed)),
+            frozenset(map(OnLoss, settings.workers.on_loss_allowed)),
             settings.workers.move_limit,
             settings.workers.seed_progress,
             int(settings.workers.fence_ttl_seconds),

@@ -1,15 +1,19 @@
 """When sources may be moved from lost workers: what holds all of them, and how many go at once (D14).
 
-Each manager begins anew: a turn is only a moment, and who has just taken over waits anyway.
+Each manager begins anew: a turn is only a moment, and who has just taken over waits anyway. Of several active managers,
+who assigns looks at how many workers are lost, and gives turns; who holds a slot waits for its first minute (S8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from mirror.kube.errors import ApiError, KubeError, ServerFailure
+from mirror.model.terms import NO_TERMS, Terms
 from mirror.runtime.clock import Clock
 from mirror.runtime.environment import Environment
+from mirror.sharding.share import EVERYTHING, Share
 from mirror.workers.worker import Worker
 
 AFTER_TAKING_OVER_SECONDS = 60.0
@@ -22,6 +26,7 @@ FEWEST_LOST = 2
 JUST_TOOK_OVER = "nothing is moved in the first minute of a new leader"
 WAS_AWAY = "nothing is moved in the first minute after the management cluster was unreachable"
 MOST_ARE_LOST = "nothing is moved while most workers are unreachable"
+MOST_OF_HOLDER_ARE_LOST = "nothing is moved while most workers of the manager that it is followed by are unreachable"
 
 
 class ManagementAbsence:
@@ -47,6 +52,17 @@ class ManagementAbsence:
         return is_recent and self._failed_at - self._since >= AWAY_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class MoveScope:
+    """Which part in moves one of several active managers has."""
+
+    share: Share = EVERYTHING
+    terms: Terms = NO_TERMS
+
+
+EVERYWHERE = MoveScope()
+
+
 class MoveTurns:
     """``observing`` asks what holds moves, ``mirroring`` has it reported, ``applying`` gives turns."""
 
@@ -58,9 +74,12 @@ class MoveTurns:
         environment: Environment,
         absence: ManagementAbsence | None = None,
         warn: Callable[[str, str, str], None] = lambda worker, reason, text: None,
+        scope: MoveScope = EVERYWHERE,
     ) -> None:
         """``rate``: moves a second, 0 for no limit; ``warn``: about a worker, with a reason and a text."""
         self._workers = workers
+        self._share = scope.share
+        self._terms = scope.terms
         self._rate = rate
         self._environment = environment
         self._absence = absence
@@ -74,20 +93,29 @@ class MoveTurns:
         """From now on this process may move."""
         self._led_since = self._environment.clock.monotonic()
 
-    def held(self) -> str:
-        """Why nothing is moved now: it may be us who are cut off. Empty: nothing holds it. Changes nothing."""
-        if self._most_that_are_lost():
+    def held(self, worker: str = "") -> str:
+        """Why nothing is moved from a worker now: it may be us who are cut off. Empty: nothing holds it."""
+        if self._share.assigns and self._most_that_are_lost():
             return MOST_ARE_LOST
-        since = self._led_since
-        is_new = since is None or self._environment.clock.monotonic() < since + AFTER_TAKING_OVER_SECONDS
-        if is_new:
+        # Of several managers it may be the one that has lost them.
+        if self._share.assigns and (holder := self._terms.holder(worker)):
+            beside = {name: one for name, one in self._workers.items() if self._terms.holder(name) == holder}
+            if _most_lost_of(beside):
+                return MOST_OF_HOLDER_ARE_LOST
+        if self._share.follows and self.settles_in_seconds > 0:
             return JUST_TOOK_OVER
         return WAS_AWAY if self._absence is not None and self._absence.was_just_now else ""
 
-    def _most_that_are_lost(self) -> tuple[str, ...]:
-        """Workers that are unreachable, where they are most of all; else none."""
-        lost = tuple(one.name for one in self._workers.values() if not one.is_reachable)
-        return lost if len(lost) >= FEWEST_LOST and 2 * len(lost) > len(self._workers) else ()
+    @property
+    def settles_in_seconds(self) -> float:
+        """Until who has taken over may move anything, and what the one before has sent has been carried out (S8)."""
+        if self._led_since is None:
+            return AFTER_TAKING_OVER_SECONDS
+        return max(0.0, self._led_since + AFTER_TAKING_OVER_SECONDS - self._environment.clock.monotonic())
+
+    def _most_that_are_lost(self) -> Collection[str]:
+        """Workers that are unreachable, where they are most of all, as far as that is ours to judge; else none."""
+        return _most_lost_of(self._workers) if self._share.assigns else ()
 
     def report(self) -> None:
         """A move is held: where it is since most workers are lost, that is reported once, until it is over."""
@@ -113,3 +141,9 @@ class MoveTurns:
         turn = max(now, self._next_at)
         self._next_at = turn + (1.0 / self._rate if self._rate else 0.0)
         return turn
+
+
+def _most_lost_of(workers: Mapping[str, Worker]) -> Collection[str]:
+    """Those that are unreachable, where they are most of these; else none."""
+    lost = tuple(one.name for one in workers.values() if not one.is_reachable)
+    return lost if len(lost) >= FEWEST_LOST and 2 * len(lost) > len(workers) else ()

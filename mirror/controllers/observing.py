@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.requesting import (
@@ -25,6 +27,7 @@ from mirror.decide.fencing import concerns, fence_state
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.moving import is_completed_copy, is_to_be_moved
+from mirror.decide.requested_moves import HELD_BY_GUARDS
 from mirror.decide.retrying import seconds_until_due
 from mirror.decide.snapshot import (
     AssignmentState,
@@ -40,12 +43,14 @@ from mirror.decide.snapshot import (
 )
 from mirror.kinds.asking import was_retried
 from mirror.kinds.base import BadAnnotation, Kind, is_held
+from mirror.kube.errors import Unreachable
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.losses import OnNamespace
+from mirror.model.move_requests import MoveRequest
 from mirror.model.reasons import Obstruction, Reason
-from mirror.model.terms import NO_TERMS
+from mirror.model.terms import NO_TERMS, request_in, term_of
 from mirror.workers.pods import PodWatches
 from mirror.workers.worker import Worker
 
@@ -88,20 +93,19 @@ class Observer:
         self._have_workers_settled = have_workers_settled
         self._on_loss_of = on_loss_of
         self._origin = state.transform.origin
+        self._has_others = not state.share.is_whole
 
     def look(self, key: SourceKey) -> Snapshot | None:
         """What there is to see about a source; None when it does not exist."""
         state = self._state
-        found = state.sources.get(key)
-        if found is None:
+        if (found := state.sources.get(key)) is None:
             return None
         source = source_of(state.sources.kinds[key.kind], found)
         memory = state.memories.of(source.uid)
         monotonic, now = state.environment.clock.monotonic(), state.environment.clock.now()
         worker = state.workers.get(source.placed) if source.placed else None
         mirror, identity = self._mirror_of(source, worker)
-        is_stale = identity is Identity.NAMESAKE
-        own = mirror if not is_stale else None
+        own = mirror if not (is_stale := identity is Identity.NAMESAKE) else None
         sight = _sight(source.placed, worker, now) if source.placed else None
         on_loss = self._on_loss_of(key.namespace)
         is_fenced = is_to_be_fenced(source, self._policy, on_loss)
@@ -109,19 +113,20 @@ class Observer:
         if concerns_lease and sight is not None:
             sight, fence = self._fence_of(source, sight, memory, own, is_wanted=is_fenced)
         is_moving = is_to_be_moved(source, sight, self._policy, on_loss, fence)
-        held = self._moves.held() if is_moving and sight is not None and not sight.is_gone else ""
+        request = request_in(source.stored.status) if self._has_others else None
+        held = self._held(sight, request, is_moving=is_moving)
         if concerns_lease and not is_moving:
             is_moving = has_ended_by_lease(source, own if sight is not None and sight.is_reachable else None, memory)
         refused_now = _refused_now(source, memory)
         retry = self._retry_of(source, worker, sight, own, memory, on_loss)
         is_due = retry is not None and retry.due_in == 0
-        goes = bool(refused_now) or (is_moving and not held) or is_due
+        goes = bool(refused_now) or ((is_moving or request is not None) and not held) or is_due
         goes = goes or is_to_leave(source, sight, own, self._policy, on_loss)
         assignment, avoided = AssignmentState(), _NONE
         if (source.placed is None or goes) and not (source.is_finished or source.is_deleting):
-            assignment, avoided = self._assignment_of(key, source, memory, goes=goes, is_due=is_due)
+            assignment, avoided = self._assignment_of(key, source, memory, request, goes=goes, is_due=is_due)
         watched = worker.pods if worker is not None else None
-        return Snapshot(
+        seen = Snapshot(
             key=key,
             source=source,
             now=now,
@@ -149,6 +154,27 @@ class Observer:
             retry=retry,
             avoided=avoided,
         )
+        return self._shared(seen, request) if self._has_others else seen
+
+    def _shared(self, seen: Snapshot, request: MoveRequest | None) -> Snapshot:
+        """The same, with what of it is done by whom (S2)."""
+        source, state = seen.source, self._state
+        is_found, is_requested = seen.assignment.found_on is not None, request is not None
+        return replace(
+            seen,
+            part=state.share.part_of(source.placed, is_found=is_found, is_requested=is_requested),
+            request=request,
+            is_request_current=is_requested and state.terms.of(source.placed or "") == term_of(source.stored.status),
+            settles_in_seconds=self._moves.settles_in_seconds,
+        )
+
+    def _held(self, sight: WorkerSight | None, request: MoveRequest | None, *, is_moving: bool) -> str:
+        """Why it is not moved from its worker now, nor another one given to it that is requested."""
+        if sight is None:
+            return ""
+        if request is not None and self._state.share.assigns:
+            return self._moves.held(sight.name) if request.why in HELD_BY_GUARDS else ""
+        return self._moves.held(sight.name) if is_moving and not sight.is_gone else ""
 
     def _retry_of(
         self,
@@ -200,17 +226,34 @@ class Observer:
         return sight, fence_state(source, sight, self._policy, mirror, now=now, sent_ends_in=left)
 
     def _assignment_of(
-        self, key: SourceKey, source: Source, memory: Memory, *, goes: bool, is_due: bool
+        self,
+        key: SourceKey,
+        source: Source,
+        memory: Memory,
+        request: MoveRequest | None,
+        *,
+        goes: bool,
+        is_due: bool,
     ) -> tuple[AssignmentState, frozenset[str]]:
         """Of a source that has no worker, or ``goes``: was refused where it is recorded, or is to leave that.
 
         With the workers that it is not to be placed on; ``is_due``: it is tried elsewhere (D31).
         """
         avoided = self._avoided(source, memory, is_due=is_due)
-        return self._assignment_without(avoided, key, source, memory, goes=goes), avoided
+        # Its worker may be reachable again, and the holder of that about to withdraw the request.
+        leaves = frozenset((source.placed or "",)) if request is not None and not request.may_stay else _NONE
+        assignment = self._assignment_without(avoided, key, source, memory, goes=goes, leaves=leaves)
+        return assignment, avoided | leaves
 
     def _assignment_without(
-        self, avoided: frozenset[str], key: SourceKey, source: Source, memory: Memory, *, goes: bool
+        self,
+        avoided: frozenset[str],
+        key: SourceKey,
+        source: Source,
+        memory: Memory,
+        *,
+        goes: bool,
+        leaves: frozenset[str],
     ) -> AssignmentState:
         state, refused_now = self._state, _refused_now(source, memory)
         found_on = None if goes else self._where_found(source)
@@ -225,7 +268,7 @@ class Observer:
             return AssignmentState(obstruction=stopped, found_on=found_on)
         assigned, available, unplaced = state.assigner.assigned_to(key, source.uid), None, None
         if assigned is None and not refused_now:
-            available = state.assigner.available_for(request)
+            available = state.assigner.available_for(without(request, leaves))
         if assigned is None and available is None and self._have_workers_settled():
             unplaced = state.assigner.why(request, refusal_texts(memory, avoided))
         return AssignmentState(assigned=assigned, available=available, obstruction=unplaced, found_on=found_on)
@@ -340,6 +383,14 @@ def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:
         lost_for_seconds=0.0 if is_reachable else connection.lost_for_seconds(now),
         because=connection.because or "connecting",
         is_gone=spec is not None and spec.is_gone,
-        clock_offset_seconds=worker.client.clock_offset_seconds if is_reachable else None,
+        clock_offset_seconds=_clock_offset(worker) if is_reachable else None,
         drain=spec.drain if spec is not None else "",
     )
+
+
+def _clock_offset(worker: Worker) -> float | None:
+    """How far its clock is ahead of ours; None: that is not known, or it is another replica's to know (S1)."""
+    try:
+        return worker.client.clock_offset_seconds
+    except Unreachable:
+        return None

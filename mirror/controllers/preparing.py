@@ -6,8 +6,9 @@ from mirror.controllers.state import MirroringState
 from mirror.decide.identity import Identity
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object, Partial
+from mirror.model import names
 from mirror.model.keys import SourceKey
-from mirror.model.terms import NO_TERMS, term_of
+from mirror.model.terms import NO_TERMS, request_in, term_of
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -42,7 +43,7 @@ class Preparer:
         state.assigner.release_unusable(key, uid)
         if not recorded and state.stopped.is_stopped(kind):
             state.assigner.finish(key)
-        if recorded and uid not in state.memories.others:
+        if recorded and uid not in state.memories.others and state.share.has(recorded):
             self._registry.ensure_registered(recorded)
             if state.terms is not NO_TERMS:
                 self._note_term(kind, source)
@@ -51,13 +52,22 @@ class Preparer:
         """What is first seen with a record of our own term was recorded in it, and not created by anybody yet (S6).
 
         What was seen with another one in this term may have been: its record becomes ours by a touch, whose answer may
-        be lost.
+        be lost. So may what has a mirror, or was to leave its worker: we may have forgotten that we saw it before.
         """
         state, uid = self._state, source.metadata.uid
         own = state.terms.of("")
         if own and state.memories.of(uid).seen_in_term != own:
-            is_first = term_of(kind.stored(source).status) == own
-            state.memories.set(uid, first_create=is_first, seen_in_term=own)
+            stored = kind.stored(source)
+            is_first = term_of(stored.status) == own and not stored.mirror_uid and request_in(stored.status) is None
+            state.memories.set(uid, first_create=is_first and not self._has_mirror(kind, source), seen_in_term=own)
+
+    def _has_mirror(self, kind: Kind, source: Object) -> bool:
+        """Whether its worker has, or had when it was last reachable, an object of its name that is one of it."""
+        worker, metadata = self._state.workers.get(kind.summary(source).placed or ""), source.metadata
+        if worker is None:
+            return False
+        found = worker.mirrors_of(kind).get(worker.namespace_of(metadata.namespace), metadata.name)
+        return found is not None and found.labels.get(names.SOURCE_UID) == metadata.uid
 
     def _partial_mirror(self, kind: Kind, source: Object, worker: Worker) -> Partial | None:
         """A source's mirror of which only the metadata is cached: nothing is concluded from the rest (D11, D29)."""

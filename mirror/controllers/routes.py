@@ -19,6 +19,7 @@ from mirror.kube.objects import Object
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
+from mirror.model.move_requests import may_have_request
 from mirror.model.reasons import Reason
 from mirror.runtime.informer import Change
 from mirror.workers.connection import State
@@ -53,7 +54,7 @@ class Routes:
         self._managed_by = managed_by
         self._manager = state.manager
         self._doubt = doubt
-        self._assigns, self._follows = state.share.assigns, state.share.follows
+        self._share, self._follows = state.share, state.share.follows
         self._was_reachable: set[str] = set()
         # What each unreachable worker was lost by, as the sources on it were last looked at for it.
         self._lost_because: dict[str, str] = {}
@@ -73,7 +74,7 @@ class Routes:
 
     def on_event(self, kind: Kind, event: WatchEvent) -> None:
         """Every event of a kind on the management cluster, ours or not (KEP-4368: counted on ADDED only)."""
-        if event.type == "ADDED" and self._assigns:
+        if event.type == "ADDED" and self._share.assigns:
             manager = kind.managed_by(event.object)
             if manager is not None and manager != names.BUILT_IN_MANAGED_BY:
                 self._metrics.on_external_job(manager)
@@ -98,6 +99,9 @@ class Routes:
         is_another_spec = old is None or old.spec != new.spec
         if is_suspended:
             self._pending.drop_arrival(key)  # what is measured begins when it may run
+        elif self._is_elsewhere(kind, new):
+            if old is not None and not self._is_elsewhere(kind, old):
+                self._add_mirrors_of(kind, new)  # what it left on a worker of ours
         elif is_another_spec and (old is None or kind.is_suspended(old)):
             self._pending.note_arrival(key)
         if old is not None and old.status != new.status:
@@ -114,6 +118,10 @@ class Routes:
             self._refusals.try_now(new.metadata.uid)
         if not self._pending.note_version(new.metadata.uid, new.version):
             self._intake.add(key)
+
+    def _is_elsewhere(self, kind: Kind, found: Object) -> bool:
+        """Whether a source has a worker of another slot (S2)."""
+        return self._share.slot is not None and self._share.is_elsewhere(kind.summary(found).placed)
 
     def _note_refused_elsewhere(self, kind: Kind, key: SourceKey, old: Object, new: Object) -> None:
         """Whoever holds its worker's slot has taken the record off it, since that worker refused it (S6)."""
@@ -179,8 +187,10 @@ class Routes:
         uid = new.metadata.uid
         if old.metadata.uid != uid or self._pending.is_writing(uid) or kind.summary(new).placed is None:
             return
-        if not self._intake.is_leading or not self._follows:
+        if not self._intake.is_leading or not self._follows or self._is_elsewhere(kind, new):
             return  # the leader's writes; those of whoever holds its worker's slot (S2)
+        if self._share.slot is not None and may_have_request(bytes(old.status)):
+            return  # of whoever assigns
         if self._pending.take_unanswered(uid):
             return
         if kind.is_suspended(new) and is_reset(old, new):

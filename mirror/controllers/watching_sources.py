@@ -33,15 +33,16 @@ def source_informers(
 ) -> Informers:
     """One watch for each kind, or for each kind and namespace.
 
-    Of a slot's workers, those that are placed on them alone; one that goes elsewhere is missing then (S1). One without
-    a record whose mirror is here is ours, too: nobody else can know where it is.
+    Of a slot's workers, those that are placed on them alone, or left a copy there; one that goes elsewhere without one
+    is missing then (S1). One without a record whose mirror is here is ours, too: nobody else can know where it is.
     """
 
     def accepts(kind: Kind, found: Object) -> bool:
         if not routes.is_ours(kind, found):
             return False
-        placed = kind.summary(found).placed
-        return share.keeps(placed) or (placed is None and _has_mirror(state.workers, kind, found))
+        summary = kind.summary(found)
+        placed, left_on = summary.placed, [left.worker for left in summary.left_behind]
+        return share.keeps(placed, left_on) or (placed is None and _has_mirror(state.workers, kind, found))
 
     share = state.share
     log, kinds = state.environment.log, state.sources.kinds

@@ -14,7 +14,7 @@ from mirror.controllers.refusing import NO_STATUS_SUBRESOURCE, is_refusal, refus
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
-from mirror.decide.plan import WriteSource
+from mirror.decide.plan import REQUESTED, WriteSource
 from mirror.decide.snapshot import Snapshot
 from mirror.kinds.asking import release_operations
 from mirror.kinds.base import Kind
@@ -86,6 +86,9 @@ class SourceWriter:
         """The source as it is stored after the write; None when it does not exist any more."""
         uid, t = seen.source.uid, self._t
         self._pending.begin_write(uid)
+        if write.about_request == REQUESTED:
+            # Until another version is seen: it may be stored however late (S2).
+            t.state.memories.set(uid, requested_upon=found.metadata.resource_version)
         written: Object | None = None
         try:
             written = await t.management.send_object(_patch(seen, _operations(found, write), subresource))
@@ -220,6 +223,8 @@ class SourceWriter:
         t.state.history.on_written(seen, write)
         if write.shows_waiting:
             t.state.memories.set(seen.source.uid, waiting_written_at=t.environment.clock.monotonic())
+        if write.about_request:
+            self._log.warning("another worker", source=key, worker=seen.source.placed, request=write.about_request)
         if write.moves_from is not None:
             t.state.memories.begin_anew(seen.source.uid)
             self._log.warning("moved", source=key, origin=write.moves_from, to=write.records)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mirror.decide.fencing import marked
 from mirror.decide.following import follow, problem_and_patch
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import policy_of
-from mirror.decide.plan import Action, AwaitMove, DeleteMirror, FindMirror, Plan, RequestAssignment, WriteSource
+from mirror.decide.move_requests import request_move
+from mirror.decide.moving import move_to
+from mirror.decide.plan import Action, AwaitMove, DeleteMirror, FindMirror, Plan, RequestAssignment
 from mirror.decide.snapshot import Look, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.base import Changes
@@ -21,7 +22,9 @@ from mirror.kinds.queueing import queue_of
 from mirror.kube.objects import Object
 from mirror.model.drains import MOVE_STARTED, MOVING
 from mirror.model.losses import OnLoss, OnNamespace
+from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
+from mirror.sharding.share import Part
 
 AT_ONCE = 0.05
 GOES_LOOK_SECONDS = 1.0
@@ -73,6 +76,8 @@ def leave_draining_worker(seen: Snapshot) -> Plan | None:
 
 
 _KEEP = AwaitMove(takes_turn=False)
+PLACE_BY_DRAIN = MoveRequest(Step.PLACE, Why.DRAINED)
+GONE_BY_DRAIN = MoveRequest(Step.MOVE, Why.DRAINED)
 
 
 def _stop(seen: Snapshot, mirror: Object) -> Plan | None:
@@ -133,27 +138,41 @@ def _go(seen: Snapshot) -> Plan | None:
     if not memory.first_create:
         if not source.stored.is_leaving:
             return None  # it may be there, or come: it is made or found first
+        if seen.settles_in_seconds > 0:
+            return Plan("one that was sent before we held its slot may come", (_KEEP,), seen.settles_in_seconds)
         uid = source.stored.mirror_uid or ""
         if memory.look is None or memory.looked_for != uid:
             find = FindMirror(worker.name, uid)
             return Plan("its mirror is not in the cache", (find, _KEEP), GOES_LOOK_SECONDS)
         if memory.look is Look.ELSEWHERE:
             return None
+    if seen.part is Part.HOLDER:
+        return request_move(seen, GONE_BY_DRAIN)
     if (waiting := _wait_for_place_and_turn(seen)) is not None:
         return waiting
-    to = seen.assignment.assigned or ""
-    status = source.stored.moved_status(source.stored.moves.moved(worker.name, to, None), seen.now, is_drained=True)
-    if status is None:
-        why = "what is stored in its status allows no move"
-        write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
-        return Plan(why, write, later)
-    write, _ = source_write(seen, status=marked(seen, status), records=to)
-    write = tuple(replace(one, moves_from=worker.name) if isinstance(one, WriteSource) else one for one in write)
-    return Plan(f"moved from {worker.name}, which is drained, to {to}", write, remember={"first_create": True})
+    return move_to(seen, seen.assignment.assigned or "", GONE_BY_DRAIN)
+
+
+def is_place_wanted(seen: Snapshot) -> bool:
+    """Whether its worker is drained, and it is to leave that once there is another one for it."""
+    worker, mirror = seen.worker, seen.mirror
+    return is_to_leave(seen.source, worker, mirror, seen.policy, seen.namespace_on_loss)
+
+
+def request_by_drain(seen: Snapshot) -> MoveRequest | None:
+    """What it is to be moved for, where nothing of it is on its worker any more: that was never made, or is proved."""
+    if seen.mirror is not None or not is_place_wanted(seen):
+        return None
+    memory, stored = seen.memory, seen.source.stored
+    uid = stored.mirror_uid or ""
+    is_proved = stored.is_leaving and memory.look in (Look.GONE, Look.FOREIGN) and memory.looked_for == uid
+    return GONE_BY_DRAIN if memory.first_create or is_proved else None
 
 
 def _wait_for_place_and_turn(seen: Snapshot) -> Plan | None:
     """Until another worker is assigned, and it is its turn (``workers.moveRate``), it goes on where it is."""
+    if seen.part is Part.HOLDER:
+        return _wait_until_found(seen)
     assignment, memory = seen.assignment, seen.memory
     if assignment.assigned is None or assignment.assigned == seen.source.placed:
         if assignment.available is not None and assignment.available != seen.source.placed:
@@ -171,6 +190,17 @@ def _wait_for_place_and_turn(seen: Snapshot) -> Plan | None:
     if seen.monotonic < memory.move_at:
         return Plan("waits for its turn", (_KEEP,), memory.move_at - seen.monotonic)
     return None
+
+
+def _wait_until_found(seen: Snapshot) -> Plan | None:
+    """The same where whoever assigns says so in the record."""
+    if seen.request is not None and seen.is_request_current:
+        if seen.request.step is not Step.PLACE:
+            return None
+        meanwhile = _meanwhile(seen)
+        again = min(meanwhile.again_after_seconds or PLACE_LOOK_SECONDS, PLACE_LOOK_SECONDS)
+        return replace(meanwhile, again_after_seconds=again)
+    return replace(request_move(seen, PLACE_BY_DRAIN), again_after_seconds=AT_ONCE)
 
 
 def _meanwhile(seen: Snapshot) -> Plan:

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from mirror.decide.fencing import MARGIN_SECONDS, expired_mirror
 from mirror.decide.following import ended_for_seconds
+from mirror.decide.move_requests import request_move
 from mirror.decide.moving import LIMIT_REACHED, move_in_turn, wait_for_place
 from mirror.decide.plan import Plan
 from mirror.decide.snapshot import Memory, Snapshot, Source
 from mirror.decide.writing import source_write
+from mirror.kinds.fenceable import Lease
 from mirror.kube.objects import Object
-from mirror.model.moves import FENCED
+from mirror.model.move_requests import MoveRequest, Why
 from mirror.model.reasons import Obstruction, Reason
+from mirror.sharding.share import Part
 
 ENDING_LOOK_SECONDS = 30.0
 
 
 def replace_expired(seen: Snapshot) -> Plan | None:
     """Its lease has expired: once nothing of it runs any more it is placed anew, at once (D14)."""
-    source, worker = seen.source, seen.worker
-    if not seen.concerns_lease or source.placed is None or source.stored.has_verdict:
-        return None
-    mirror = seen.mirror if worker is not None and worker.is_reachable and not seen.mirror_is_stale else None
-    found = expired_mirror(source, mirror, seen.memory)
-    if found is None:
+    source = seen.source
+    if (found := _expired(seen)) is None:
         return None
     ended, lease = found
-    text = f"the lease on worker {source.placed} has expired"
+    request = MoveRequest(why=Why.EXPIRED, is_unmade=seen.memory.first_create)
+    text = request.because(source.placed or "")
     if (plan := _keep_progress(seen, ended, text)) is not None:
         return plan
-    if not lease.has_ended or (lease.has_pods and _may_have_pods(seen, ended)):
+    if not _has_left(seen, ended, lease):
         text += "; the Job starts again once its pods there have ended"
         write, later = source_write(seen, waiting=Obstruction(Reason.LEASE_EXPIRED, text))
         return Plan(text, write, min(later or ENDING_LOOK_SECONDS, ENDING_LOOK_SECONDS))
@@ -39,9 +39,35 @@ def replace_expired(seen: Snapshot) -> Plan | None:
     if source.stored.moves.count >= seen.policy.move_limit:
         write, later = source_write(seen, waiting=Obstruction(Reason.LEASE_EXPIRED, text + LIMIT_REACHED))
         return Plan(text, write, later)
+    if seen.part is Part.HOLDER:
+        return request_move(seen, request)
     if seen.assignment.assigned is None:
-        return wait_for_place(seen, text, may_stay=True)
-    return move_in_turn(seen, seen.assignment.assigned, promise=FENCED, because=text)
+        return wait_for_place(seen, request)
+    return move_in_turn(seen, seen.assignment.assigned, request, because=text)
+
+
+def request_by_expiry(seen: Snapshot) -> MoveRequest | None:
+    """What it is to be placed anew for, where its lease has ended it, nothing of it runs, and all of that is stored."""
+    source = seen.source
+    if source.is_suspended or source.stored.moves.count >= seen.policy.move_limit or (found := _expired(seen)) is None:
+        return None
+    if not _has_left(seen, *found) or _keep_progress(seen, found[0], "") is not None:
+        return None
+    return MoveRequest(why=Why.EXPIRED, is_unmade=seen.memory.first_create)
+
+
+def _expired(seen: Snapshot) -> tuple[Object, Lease] | None:
+    """Its mirror, which a lease has ended or is ending."""
+    source, worker = seen.source, seen.worker
+    if not seen.concerns_lease or source.placed is None or source.stored.has_verdict:
+        return None
+    mirror = seen.mirror if worker is not None and worker.is_reachable and not seen.mirror_is_stale else None
+    return expired_mirror(source, mirror, seen.memory)
+
+
+def _has_left(seen: Snapshot, ended: Object, lease: Lease) -> bool:
+    """Whether nothing of it runs there any more."""
+    return lease.has_ended and not (lease.has_pods and _may_have_pods(seen, ended))
 
 
 def _may_have_pods(seen: Snapshot, ended: Object) -> bool:

@@ -12,17 +12,21 @@ from msgspec.structs import replace
 
 from mirror.decide.fencing import marked, moment
 from mirror.decide.loss_policies import is_to_be_fenced, policy_of
+from mirror.decide.move_requests import request_move, wait_text
 from mirror.decide.plan import AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
 from mirror.decide.snapshot import FenceState, Policy, Snapshot, Source, WorkerSight
+from mirror.decide.terms import in_term
 from mirror.decide.writing import source_write
 from mirror.kinds.base import Kind
 from mirror.kinds.stored_source import Status
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.losses import OnLoss, OnNamespace
-from mirror.model.moves import FENCED, GONE, LeftBehind
+from mirror.model.move_requests import MoveRequest, Why
+from mirror.model.moves import LeftBehind
 from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
 from mirror.model.views import COMPLETE
+from mirror.sharding.share import Part
 
 HELD_LOOK_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
@@ -62,64 +66,81 @@ def move_from_lost_worker(seen: Snapshot) -> Plan | None:
     """Its worker is lost for too long, and it may run elsewhere: one write takes the record there (D14)."""
     if seen.worker is None or seen.worker.is_reachable:
         return None
-    source, assignment, memory = seen.source, seen.assignment, seen.memory
-    if seen.moves_held or memory.ended is not None:
-        return None
-    if not is_to_be_moved(source, seen.worker, seen.policy, seen.namespace_on_loss, seen.fence):
+    source, assignment = seen.source, seen.assignment
+    if seen.moves_held or (request := request_by_loss(seen)) is None:
         return None
     if source.stored.has_verdict:
         return _end_as_decided(seen)
+    if seen.part is Part.HOLDER:
+        return request_move(seen, request)
     if assignment.assigned is None or assignment.assigned == source.placed:
-        return wait_for_place(seen, f"worker {source.placed} is lost")
-    return move_in_turn(seen, assignment.assigned, promise=_promise(seen))
+        return wait_for_place(seen, request)
+    return move_in_turn(seen, assignment.assigned, request)
 
 
-def _promise(seen: Snapshot) -> str:
-    """Why nothing of it runs any more where it was."""
+def request_by_loss(seen: Snapshot) -> MoveRequest | None:
+    """What it is to be moved for, where its worker is lost; whether anything holds moves is not looked at."""
+    if seen.memory.ended is not None:
+        return None
+    if not is_to_be_moved(seen.source, seen.worker, seen.policy, seen.namespace_on_loss, seen.fence):
+        return None
+    why = Why.LOST
     if seen.worker is not None and seen.worker.is_gone:
-        return GONE
-    return FENCED if is_to_be_fenced(seen.source, seen.policy, seen.namespace_on_loss) else ""
+        why = Why.GONE
+    elif is_to_be_fenced(seen.source, seen.policy, seen.namespace_on_loss):
+        why = Why.FENCED
+    # Where no create can have happened there is nothing to be left behind, and nothing that may run twice.
+    return MoveRequest(why=why, is_unmade=seen.memory.first_create)
 
 
-def move_in_turn(seen: Snapshot, to: str, *, promise: str, because: str = "") -> Plan:
+def move_in_turn(seen: Snapshot, to: str, request: MoveRequest, *, because: str = "") -> Plan:
     """Move it, or wait until it is its turn."""
+    return wait_for_turn(seen, to) or move_to(seen, to, request, because=because)
+
+
+def wait_for_turn(seen: Snapshot, to: str) -> Plan | None:
+    """None: it is its turn (``workers.moveRate``)."""
     memory = seen.memory
     is_turn_over = memory.move_at is None or seen.monotonic > memory.move_at + TURN_LASTS_SECONDS
     if memory.move_at is None or is_turn_over or seen.monotonic < memory.move_at:
         left = None if memory.move_at is None or is_turn_over else memory.move_at - seen.monotonic
         return Plan(f"is moved to {to} when it is its turn", (AwaitMove(),), left)
-    return _move(seen, to, promise, because)
+    return None
 
 
-def wait_for_place(seen: Snapshot, lost: str, *, may_stay: bool = False) -> Plan:
-    """Have it assigned to another worker, or with ``may_stay`` to the same."""
-    assignment, name = seen.assignment, None if may_stay else seen.source.placed
+def wait_for_place(seen: Snapshot, request: MoveRequest) -> Plan:
+    """Have it assigned to another worker, or where it may stay to the same."""
+    placed = seen.source.placed or ""
+    assignment, name = seen.assignment, None if request.may_stay else placed
     if assignment.available is not None and assignment.available != name:
-        request, again = RequestAssignment(assignment.available), None if seen.memory.move_at is None else AT_ONCE
-        return Plan(f"may be moved to {assignment.available}", (request, AwaitMove()), again)
+        wanted, again = RequestAssignment(assignment.available), None if seen.memory.move_at is None else AT_ONCE
+        return Plan(f"may be moved to {assignment.available}", (wanted, AwaitMove()), again)
     why = assignment.obstruction
-    another = "a worker" if may_stay else "another worker"
-    text = f"{lost}; the Job waits for {another}" + (f": {why.text}" if why else "")
-    write, later = source_write(seen, waiting=Obstruction(Reason.WORKER_LOST, text))
-    request = RequestAssignment(is_reason_reported=why is not None)
+    text = wait_text(request, placed) + (f": {why.text}" if why else "")
+    reason = Reason.WORKER_LOST
+    if request.why is Why.DRAINED:
+        reason = Reason(why.reason) if why is not None else Reason.WORKERS_FULL
+    write, later = source_write(seen, waiting=Obstruction(reason, text))
+    wanted = RequestAssignment(is_reason_reported=why is not None)
     is_invalid = why is not None and why.reason in OF_NO_WORKER
-    requests = () if is_invalid else (request,)
+    requests = () if is_invalid else (wanted,)
     return Plan(text, (*requests, *write), min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS))
 
 
-def _move(seen: Snapshot, to: str, promise: str, because: str) -> Plan:
+def move_to(seen: Snapshot, to: str, request: MoveRequest, *, because: str = "") -> Plan:
+    """Take the record from its worker, and give it to this one, in one write."""
     source, east = seen.source, seen.source.placed or ""
-    # Where no create can have happened there is nothing to be left behind, and nothing that may run twice.
-    left = None if seen.memory.first_create else LeftBehind(east, seen.recorded_uid, promise)
+    left, is_drained = request.left_on(east, seen.recorded_uid), request.why is Why.DRAINED
     moves = source.stored.moves.moved(east, to, left)
-    status = source.stored.moved_status(moves, seen.now, because=because)
+    status = source.stored.moved_status(moves, seen.now, is_drained=is_drained, because=because)
     if status is None:
         why = "what is stored in its status allows no move"
         write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
         return Plan(why, write, later)
-    write, _ = source_write(seen, status=marked(seen, status), records=to)
+    write, _ = source_write(seen, status=in_term(seen, marked(seen, status)), records=to)
     write = tuple(replace(one, moves_from=east) if isinstance(one, WriteSource) else one for one in write)
-    return Plan(f"moved from {east} to {to}", write, remember={"first_create": True})
+    drained = ", which is drained," if is_drained else ""
+    return Plan(f"moved from {east}{drained} to {to}", write, remember={"first_create": True})
 
 
 def _end_as_decided(seen: Snapshot) -> Plan:
@@ -196,7 +217,7 @@ def take_returned_completion(seen: Snapshot) -> Plan | None:
         write, _ = source_write(seen, status=following.status)
         return Plan("a copy that was left behind is complete; a suspension is shown first", write, 0.1)
     status = _returned(seen, following.status, returned.worker, returned.mirror.metadata.uid)
-    write, later = source_write(seen, status=status, waiting=None, records=returned.worker)
+    write, later = source_write(seen, status=in_term(seen, status), waiting=None, records=returned.worker)
     text = f"the copy on {returned.worker} had completed, and counts; one that was made since is deleted"
     return Plan(text, (*write, EmitEvent("EarlierCopyCompleted", text)), later)
 

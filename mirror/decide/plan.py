@@ -11,6 +11,8 @@ import msgspec
 from mirror.decide.snapshot import MemoryChange
 from mirror.kinds.base import Changes
 
+REQUESTED = "requested"
+
 
 class WriteSource(msgspec.Struct, frozen=True):
     """One write to the source's ``/status``: the whole status, annotations, or both. None removes an annotation."""
@@ -21,6 +23,8 @@ class WriteSource(msgspec.Struct, frozen=True):
     """The worker that this write records (D5)."""
     moves_from: str | None = None
     """The lost worker that it takes the record from (D14)."""
+    about_request: str = ""
+    """It makes (``REQUESTED``) or withdraws a request for another worker, as it is logged (S2)."""
     clears: bool = False
     shows_waiting: bool = False
     """It changes what the source says that it waits for."""
@@ -49,6 +53,13 @@ class AwaitMove(msgspec.Struct, frozen=True):
 
     takes_turn: bool = True
     """False: it is being moved already."""
+
+
+class ConfirmRequest(msgspec.Struct, frozen=True):
+    """Read whether the term in which another worker was requested is the current one of that worker's slot (S6)."""
+
+    worker: str
+    term: str
 
 
 class CreateMirror(msgspec.Struct, frozen=True):
@@ -181,6 +192,7 @@ Action = (
     | ReleaseSource
     | RequestAssignment
     | AwaitMove
+    | ConfirmRequest
     | CreateMirror
     | FindMirror
     | JudgeMirror

@@ -35,14 +35,16 @@ from mirror.decide.plan import (
     StopKind,
 )
 from mirror.decide.recreating import limit_text, start_over
+from mirror.decide.requested_moves import move_as_requested, settle_request
 from mirror.decide.retrying import begin_retry, retry_elsewhere
 from mirror.decide.seeding import seed_held_mirror
 from mirror.decide.snapshot import Look, Snapshot
-from mirror.decide.terms import in_term, touch_record
+from mirror.decide.terms import touch_record
 from mirror.decide.trusting import trust_record
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.model import names
 from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
+from mirror.sharding.share import Part
 
 FOREIGN_WRITES_TOLERATED = 3
 FOREIGN_LOOK_SECONDS = 61.0
@@ -59,12 +61,23 @@ Rule = Callable[[Snapshot], Plan | None]
 
 def decide(seen: Snapshot) -> Plan:
     """What to do about one source now."""
-    has_place = seen.source.placed is not None and not seen.refused_now
-    for rule in _RULES_OF_PLACED if has_place else RULES:
+    for rule in _rules_of(seen):
         plan = rule(seen)
         if plan is not None:
             return wait_to_record_again(seen, plan)
     return Plan("nothing to do")
+
+
+def _rules_of(seen: Snapshot) -> tuple[Rule, ...]:
+    has_place = seen.source.placed is not None and not seen.refused_now
+    match seen.part:
+        case Part.FORMER:
+            return RULES_OF_FORMER
+        case Part.ASSIGNER if seen.source.placed is not None:
+            return RULES_OF_REQUESTED
+        case Part.HOLDER if has_place:
+            return _RULES_OF_HOLDER
+    return _RULES_OF_PLACED if has_place else RULES
 
 
 def ignore_deleting(seen: Snapshot) -> Plan | None:
@@ -150,7 +163,8 @@ def restore_erased_record(seen: Snapshot) -> Plan | None:
         if left.uid:
             status = stored.mirrored_status(status, left.uid, seen.now)
         status = stored.returned_status(status, found_on, stored.moves.undone(found_on), seen.now)
-    write, later = source_write(seen, status=in_term(seen, status) if status else None, records=found_on)
+    # Of no term: what was created there was not so for this record (S6).
+    write, later = source_write(seen, status=status, records=found_on)
     return Plan(f"its mirror was found on {seen.assignment.found_on}", write, later)
 
 
@@ -325,6 +339,7 @@ RULES: tuple[Rule, ...] = (
     hold_suspended,
     wait_to_record,
     assign_worker,
+    settle_request,
     release_held,
     replace_expired,
     store_seen_end,
@@ -342,4 +357,9 @@ RULES: tuple[Rule, ...] = (
 )
 RULES_OF_UNPLACED: tuple[Rule, ...] = (restore_erased_record, hold_suspended, wait_to_record, assign_worker)
 """Those that have nothing to say about a source that is recorded on a worker which has not refused it."""
-_RULES_OF_PLACED = tuple(rule for rule in RULES if rule not in RULES_OF_UNPLACED)
+RULES_OF_REQUESTED: tuple[Rule, ...] = (ignore_deleting, move_as_requested)
+"""Of who assigns workers, about a source whose holder requests another one."""
+RULES_OF_FORMER: tuple[Rule, ...] = (ignore_deleting, take_returned_completion)
+"""Of who holds the slot of a worker on which a source left something that has another one by now."""
+_RULES_OF_HOLDER = tuple(rule for rule in RULES if rule not in RULES_OF_UNPLACED)
+_RULES_OF_PLACED = tuple(rule for rule in _RULES_OF_HOLDER if rule is not settle_request)

@@ -14,8 +14,10 @@ from mirror.kinds.stored_source import StoredSource
 from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
 from mirror.model.losses import OnLoss, OnNamespace
+from mirror.model.move_requests import MoveRequest
 from mirror.model.reasons import Obstruction
 from mirror.model.retries import PodProof
+from mirror.sharding.share import Part
 
 
 class Look(Enum):
@@ -124,6 +126,10 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """The last move that was reported, and counted if an earlier copy may run beside the next one."""
     move_at: float | None = None
     """When its turn is to be moved (``workers.moveRate``), monotonic."""
+    requested_upon: str = ""
+    """The version upon which another worker was requested, as long as the answer to that is not known (S2)."""
+    request_confirmed: str = ""
+    """The version whose request the holder of its worker's slot has made, as its Lease said since (S6)."""
     lease_ends_at: float | None = None
     """When the newest lease ends that this process sent, monotonic; None until it had an answer to one (D14)."""
     lease_refused_at: float = float("-inf")
@@ -192,6 +198,8 @@ class MemoryChange(TypedDict, total=False):
     delete_refused_at: float
     moves_told: int
     move_at: float | None
+    requested_upon: str
+    request_confirmed: str
     lease_ends_at: float | None
     lease_refused_at: float
     retry_ruled_out: str
@@ -360,6 +368,14 @@ class Snapshot(msgspec.Struct, frozen=True):
     """None: it is not tried elsewhere."""
     avoided: frozenset[str] = frozenset()
     """Workers that it is not to be placed on, since nothing of it became ready there not long ago (D31)."""
+    part: Part = Part.ALL
+    """What of it is ours to do (S2)."""
+    request: MoveRequest | None = None
+    """What the holder of its worker's slot requests; None as well where there are no slots."""
+    is_request_current: bool = False
+    """It was made in the term in which that slot is held (S6)."""
+    settles_in_seconds: float = 0.0
+    """Until nothing that was sent to its worker before we hold its slot can be carried out any more (S8)."""
 
     @property
     def recorded_uid(self) -> str:

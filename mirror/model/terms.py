@@ -1,18 +1,20 @@
-"""In which term of its worker's slot a source was recorded: the end of its record's reason (S6). Pure.
+"""In which term of its worker's slot a source was recorded, and what is requested: its record's reason (S2, S6). Pure.
 
-Where there are no slots there is no term, and the reason is as it was.
+It is ``MARK``, ``MARK:TERM`` or ``MARK,REQUEST:TERM``. Where there are no slots there is no term, and the reason is as
+it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mirror.model import names
+from mirror.model.move_requests import MoveRequest, parse_request
 
-_BEFORE = ":"
-"""As reasons of conditions may have it."""
+_BEFORE_TERM, _BEFORE_REQUEST = ":", ","
+"""As reasons of conditions may have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,49 +23,88 @@ class Terms:
 
     of: Callable[[str], str] = lambda worker: ""
     """In which term the slot of a worker is held, by whomever; of a slot's holder its own, whatever worker it is."""
+    read: Callable[[str], Awaitable[str]] | None = None
+    """The same as the API server has it now, for who assigns; raises KubeError. None: ``of`` is never late."""
+    holder: Callable[[str], str] = lambda worker: ""
+    """Which replica holds the slot of a worker; empty: nobody, or that is not known."""
+
+    async def current(self, worker: str) -> str:
+        """In which term the slot of a worker is held, as of a moment since this was asked.
+
+        Raises:
+            KubeError: it could not be read.
+        """
+        return self.of(worker) if self.read is None else await self.read(worker)
 
 
 NO_TERMS = Terms()
 """Of who has no slots."""
 
 
+class _Reason(NamedTuple):
+    mark: str = ""
+    request: str = ""
+    term: str = ""
+
+    def __str__(self) -> str:
+        asked = f"{_BEFORE_REQUEST}{self.request}" if self.request else ""
+        return f"{self.mark}{asked}{_BEFORE_TERM}{self.term}" if self.term else f"{self.mark}{asked}"
+
+
 def term_of(status: Mapping[str, Any]) -> str:
     """In which a source was recorded; empty: in none, or it is not recorded."""
-    return _reason_in(status).partition(_BEFORE)[2]
+    return _reason_in(status).term
 
 
 def mark_in(status: Mapping[str, Any]) -> str:
-    """What the reason says beside the term; empty: there is no record."""
-    return _reason_in(status).partition(_BEFORE)[0]
+    """What the reason says beside request and term; empty: there is no record."""
+    return _reason_in(status).mark
+
+
+def request_in(status: Mapping[str, Any]) -> MoveRequest | None:
+    """What the holder of its worker's slot requests."""
+    return parse_request(text) if (text := _reason_in(status).request) else None
 
 
 def with_term(status: Mapping[str, Any], term: str) -> dict[str, Any]:
     """The same status, of a source that has a worker, with this term; empty: with none."""
-    return _with_reason(status, lambda mark, _: _reason(mark, term))
+    return _with_record(status, lambda reason: reason._replace(term=term))
 
 
 def with_mark(status: Mapping[str, Any], mark: str) -> dict[str, Any]:
-    """The same status, of a source that has a worker, with another reason but the same term."""
-    return _with_reason(status, lambda _, term: _reason(mark, term))
+    """The same status, of a source that has a worker, with another mark but the same term."""
+    return _with_record(status, lambda reason: reason._replace(mark=mark))
 
 
-def _reason(mark: str, term: str) -> str:
-    return f"{mark}{_BEFORE}{term}" if term else mark
+def with_request(status: Mapping[str, Any], request: MoveRequest | None, term: str) -> dict[str, Any]:
+    """The same status, of a source that has a worker, with this request of this term; None: with no request."""
+    text = request.text if request is not None else ""
+    return _with_record(status, lambda reason: reason._replace(request=text, term=term))
 
 
-def _reason_in(status: Mapping[str, Any]) -> str:
+def recorded_anew(status: Mapping[str, Any], at: str) -> dict[str, Any]:
+    """The same status, of a source that has a worker, recorded there since this moment (RFC 3339, whole seconds)."""
+    return _with_record(status, lambda reason: reason, lastProbeTime=at, lastTransitionTime=at)
+
+
+def _reason_in(status: Mapping[str, Any]) -> _Reason:
     for one in status.get("conditions") or ():
         if _is_record(one):
-            return str(one.get("reason", ""))
-    return ""
+            return _parse(str(one.get("reason", "")))
+    return _Reason()
 
 
-def _with_reason(status: Mapping[str, Any], reason: Callable[[str, str], str]) -> dict[str, Any]:
+def _parse(text: str) -> _Reason:
+    before, _, term = text.partition(_BEFORE_TERM)
+    mark, _, request = before.partition(_BEFORE_REQUEST)
+    return _Reason(mark, request, term)
+
+
+def _with_record(status: Mapping[str, Any], reason: Callable[[_Reason], _Reason], **more: str) -> dict[str, Any]:
     def changed(one: Mapping[str, Any]) -> Mapping[str, Any]:
         if not _is_record(one):
             return one
-        mark, _, term = str(one.get("reason", "")).partition(_BEFORE)
-        return {**one, "reason": reason(mark, term)}
+        return {**one, "reason": str(reason(_parse(str(one.get("reason", ""))))), **more}
 
     return {**status, "conditions": [changed(one) for one in status.get("conditions") or ()]}
 

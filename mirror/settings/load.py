@@ -183,13 +183,12 @@ def _check_sharding(settings: Settings) -> list[Problem]:
     """What needs more than one manager to know of a Job or a worker is not there with several slots."""
     if settings.sharding.slots == 1:
         return []
-    workers, placement = settings.workers, settings.placement
+    placement = settings.placement
     problems = [] if settings.leader_election.enabled else [("leaderElection.enabled", "must be true")]
     refused = {
         "access.enabled": settings.access.enabled,
         "page.enabled": settings.page.enabled,
         "tracing.enabled": settings.tracing.enabled,
-        "workers.onLoss": workers.on_loss != OnLoss.WAIT,
         "placement.retryAfter": placement.retry_after_seconds is not None,
         "placement.scores": any(one.weight for one in placement.scores if one.name in _READ_ON_WORKERS),
     }

@@ -286,11 +286,6 @@ class Settings(Section, frozen=True):
     job_controller: JobController = JobController()
 
     @property
-    def losses_allowed(self) -> tuple[str, ...]:
-        """Policies for lost workers that Jobs may ask for; with several slots nothing is moved (S2)."""
-        return self.workers.on_loss_allowed if self.sharding.slots == 1 else ("Wait",)
-
-    @property
     def listen_address(self) -> tuple[str, int]:
         """Host (empty: every interface) and port (0: any free one) of ``listen``."""
         return texts.split_address(self.listen)

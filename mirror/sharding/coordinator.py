@@ -11,17 +11,20 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from mirror.kube import requests
 from mirror.kube.client import Client
+from mirror.kube.errors import NotFound
 from mirror.kube.objects import Object
 from mirror.kube.permits import WritePermit
 from mirror.kube.resources import LEASES
 from mirror.model import names
+from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
 from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
-from mirror.sharding.board import LeaseBoard, slots_said
+from mirror.sharding.board import LeaseBoard, observed_lease, slots_said
 from mirror.sharding.claims import decide
 from mirror.sharding.membership import MemberSettings, Membership
 from mirror.sharding.slots import Slot, slot_of_worker, term_id
@@ -124,10 +127,37 @@ class Coordinator:
         for index in range(self._settings.member.slots):
             self._environment.metrics.slot_holders.labels(str(index)).set(index in held)
 
+    @property
+    def terms(self) -> Terms:
+        """What whoever assigns workers knows of slots."""
+        return Terms(self.term_of, read=self.read_term, holder=self.holder_of)
+
     def term_of(self, worker: str) -> str:
         """In which term the slot of a worker is held, by whomever; empty: nobody holds it (S6)."""
-        slot = slot_of_worker(worker, self._settings.member.slots)
-        return self._board.term_of(slot, self._clock.boottime())
+        return self._board.term_of(self._slot_of(worker), self._clock.boottime())
+
+    def holder_of(self, worker: str) -> str:
+        """Which replica holds the slot of a worker; empty: nobody does."""
+        return self._board.holder_of(self._slot_of(worker), self._clock.boottime())
+
+    async def read_term(self, worker: str) -> str:
+        """In which term the slot of a worker is held, as its Lease says now; empty: nobody holds it.
+
+        Raises:
+            KubeError: it could not be read.
+        """
+        lease = self._slot_of(worker).lease
+        try:
+            found = await self._client.send_object(
+                requests.get(LEASES, lease, namespace=self._settings.member.namespace)
+            )
+        except NotFound:
+            return ""
+        seen = observed_lease(found, self._clock.boottime())
+        return seen.term if seen.holder else ""
+
+    def _slot_of(self, worker: str) -> Slot:
+        return slot_of_worker(worker, self._settings.member.slots)
 
     async def run(self) -> None:
         """Take part until cancelled; then the others are told first, and all work has ended at the end."""

@@ -36,11 +36,11 @@ Build = Callable[[Share, Terms, Holding], AbstractAsyncContextManager[Instance]]
 class Instances:
     """Those that run on this replica."""
 
-    def __init__(self, build: Build, *, slots: int, term_of: Callable[[str], str], environment: Environment) -> None:
-        """``term_of``: in which term the slot of a worker is held, by whomever (``Coordinator.term_of``)."""
+    def __init__(self, build: Build, *, slots: int, terms: Terms, environment: Environment) -> None:
+        """``terms``: of all slots, by whomever they are held (``Coordinator.terms``)."""
         self._build = build
         self._slots = slots
-        self._term_of = term_of
+        self._terms = terms
         self._log = environment.log
         self._running: dict[Share, Instance] = {}
 
@@ -51,7 +51,7 @@ class Instances:
         """``coordinator.Work``: mirror what this holding gives us, until cancelled."""
         slot = holding.slot
         share = Share(slot) if slot is not None else Share(slots=self._slots)
-        terms = Terms(lambda _: holding.term()) if slot is not None else Terms(self._term_of)
+        terms = Terms(lambda _: holding.term()) if slot is not None else self._terms
         async with self._build(share, terms, holding) as instance, asyncio.TaskGroup() as around:
             watches = [
                 around.create_task(supervise(name, work, log=self._log), name=name)

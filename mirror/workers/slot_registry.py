@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 
 from mirror.kube import requests
 from mirror.kube.errors import NotFound
 from mirror.kube.resources import CONFIGMAPS
-from mirror.model import names
-from mirror.model.drains import MOVING, WAIT
 from mirror.workers.inventory import FORMER, Entry, IdentityRejected, WorkerInventory
 from mirror.workers.registry import Registry
-from mirror.workers.spec import Problem, WorkerSpec
-from mirror.workers.worker import SECRET_GONE, Worker
-
-_MOVING = "moves Jobs to other workers, which is not supported yet where sharding.slots is over 1"
-
-
-class SlotWorker(Worker):
-    """A worker whose Jobs nobody can move: its holder assigns them no other one (decision 0025)."""
-
-    def update(self, spec: WorkerSpec | None, *, because: str = SECRET_GONE) -> None:
-        super().update(None if spec is None else without_moves(spec), because=because)
-
-
-def without_moves(spec: WorkerSpec) -> WorkerSpec:
-    """The same, where what would move its Jobs is a problem, and keeps new ones away only."""
-    if spec.drain not in MOVING and not spec.is_gone:
-        return spec
-    wanted = ((names.DRAIN, spec.drain in MOVING), (names.GONE, spec.is_gone))
-    problems = [Problem(f"metadata.annotations[{name}]", _MOVING) for name, is_set in wanted if is_set]
-    return replace(spec, drain=WAIT, is_gone=False, problems=(*spec.problems, *problems))
+from mirror.workers.worker import Worker
 
 
 class SlotRegistry(Registry):
@@ -41,8 +18,6 @@ class SlotRegistry(Registry):
     Who writes down a cluster looks at the others' records before and after: of two that do so at once, the one that has
     written later sees the other, and withdraws.
     """
-
-    _WORKER = SlotWorker
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
         if self._record.has_uid(worker.name, uid):

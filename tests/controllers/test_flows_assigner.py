@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 
 import pytest
 from doubles.jobs import job
 from doubles.refusals import forbidden
-from doubles.world import WAITING, RunningManager, World, manager_of
+from doubles.slots import SLOTS, WORKERS, assigner_of, holder_of, reason_of, replicas, world_of
+from doubles.world import WAITING, manager_of
 
 from mirror.model import names
-from mirror.model.terms import Terms
-from mirror.sharding.share import Share
-from mirror.sharding.slots import Slot
 
 pytestmark = pytest.mark.looptime
 
-SLOTS = 2
-WORKERS = ("east", "north")
-"""One in each slot (``test_flows_slots``)."""
-
-
-@asynccontextmanager
-async def replicas(world: World, *, slots: tuple[int, ...] = (0, 1)) -> AsyncIterator[RunningManager]:
-    """Holders of these slots, and who assigns, which is given."""
-    async with AsyncExitStack() as stack:
-        for index in slots:
-            await stack.enter_async_context(holder_of(world, index))
-        yield await stack.enter_async_context(assigner_of(world))
-
-
-def holder_of(world: World, index: int, term: str = "t1") -> AbstractAsyncContextManager[RunningManager]:
-    return manager_of(world, share=Share(Slot(index, SLOTS)), terms=Terms(lambda worker: term))
-
-
-def assigner_of(world: World, term: str = "t1") -> AbstractAsyncContextManager[RunningManager]:
-    """``term``: in which all slots are held, as far as it knows."""
-    return manager_of(world, share=Share(slots=SLOTS), terms=Terms(lambda worker: term if worker else ""))
-
-
-def world_of_two(**annotations: str) -> World:
-    world = World()
-    for name in WORKERS:
-        world.add_worker(name, annotations=annotations)
-    return world
-
 
 async def test_jobs_are_spread_over_workers_of_all_slots_and_run_to_their_end() -> None:
-    world = world_of_two()
+    world = world_of()
     async with replicas(world):
         for number in range(6):
             world.create(job(f"train-{number}"))
@@ -66,7 +34,7 @@ async def test_jobs_are_spread_over_workers_of_all_slots_and_run_to_their_end() 
 
 
 async def test_who_assigns_asks_no_worker_and_writes_no_record() -> None:
-    world = world_of_two()
+    world = world_of()
     async with replicas(world, slots=()):
         world.create(job("train"))
         await asyncio.sleep(60)
@@ -77,7 +45,7 @@ async def test_who_assigns_asks_no_worker_and_writes_no_record() -> None:
 
 
 async def test_capacity_is_kept_over_all_slots_and_what_waits_says_why() -> None:
-    world = world_of_two(capacity="1")
+    world = world_of(capacity="1")
     async with replicas(world) as assigner:
         for number in range(3):
             world.create(job(f"train-{number}"))
@@ -97,7 +65,7 @@ async def test_capacity_is_kept_over_all_slots_and_what_waits_says_why() -> None
 
 async def test_what_a_worker_refuses_goes_to_one_of_another_slot() -> None:
     """S6: its holder takes the record away and says why; who assigns tries there again when its turn comes."""
-    world = world_of_two()
+    world = world_of()
     world.workers["east"].arrange("create", "jobs", forbidden(), times=999)
     async with replicas(world):
         names_of = [f"train-{number}" for number in range(4)]
@@ -110,7 +78,7 @@ async def test_what_a_worker_refuses_goes_to_one_of_another_slot() -> None:
 
 async def test_a_worker_that_is_lost_gets_no_new_jobs() -> None:
     """How it is, its holder has written down."""
-    world = world_of_two()
+    world = world_of()
     async with replicas(world):
         await asyncio.sleep(5)
         world.workers["east"].go_down()
@@ -123,7 +91,7 @@ async def test_a_worker_that_is_lost_gets_no_new_jobs() -> None:
 
 async def test_a_mirror_whose_record_was_erased_gets_it_back_from_who_holds_its_worker() -> None:
     """D2, D5: nobody else can know where it is, so who assigns must not be first; here it has not begun."""
-    world = world_of_two()
+    world = world_of()
     async with AsyncExitStack() as stack:
         for index in range(SLOTS):
             await stack.enter_async_context(holder_of(world, index))
@@ -143,7 +111,7 @@ async def test_a_mirror_whose_record_was_erased_gets_it_back_from_who_holds_its_
 
 
 async def test_a_suspended_job_is_shown_as_such_and_begins_when_it_is_resumed() -> None:
-    world = world_of_two()
+    world = world_of()
     async with replicas(world):
         world.create(job("train", suspend=True))
         await asyncio.sleep(5)
@@ -159,15 +127,9 @@ async def test_a_suspended_job_is_shown_as_such_and_begins_when_it_is_resumed() 
         assert world.source()["metadata"].get("annotations", {}).get(names.WAITING_BECAUSE) is None
 
 
-def reason_of(world: World, name: str = "train") -> str:
-    """Of the record of its worker."""
-    listed = world.source(name)["status"]["conditions"]
-    return str(next(one["reason"] for one in listed if one["type"] == names.PLACED))
-
-
 async def test_a_record_of_an_earlier_term_is_touched_before_anything_is_created() -> None:
     """S7: and what is refused then stays where it is, since the one before may have sent a create that is late."""
-    world = world_of_two()
+    world = world_of()
     world.workers["east"].arrange("create", "jobs", forbidden(), times=999)
     world.workers["north"].arrange("create", "jobs", forbidden(), times=999)
     async with assigner_of(world, "t1"):
@@ -190,7 +152,7 @@ async def test_a_record_of_an_earlier_term_is_touched_before_anything_is_created
 
 async def test_what_holders_write_is_no_foreign_status_to_who_assigns() -> None:
     """D20, S2: or every Job would look as if another controller ran it."""
-    world = world_of_two()
+    world = world_of()
     async with replicas(world) as assigner:
         world.create(job("train"))
         await asyncio.sleep(5)
@@ -203,28 +165,8 @@ async def test_what_holders_write_is_no_foreign_status_to_who_assigns() -> None:
         assert assigner.metrics.registry.get_sample_value("jobmirror_foreign_status_writes_total") == 0
 
 
-@pytest.mark.parametrize("annotation", [{"drain": "move"}, {"drain": "move-started"}, {"gone": "true"}])
-async def test_a_wish_to_move_jobs_is_refused_on_the_worker(annotation: dict[str, str]) -> None:
-    """Nobody can move them yet: they stay and end there, no new ones come, and the worker's Secret says why."""
-    world = world_of_two()
-    async with replicas(world):
-        world.create(job("train"))
-        await asyncio.sleep(5)
-        placed = str(world.placed())
-        world.annotate_worker(placed, **annotation)
-        await asyncio.sleep(30)
-        world.create(job("next"))
-        await asyncio.sleep(30)
-        assert (world.placed(), world.mirrors()) == (placed, [placed])
-        assert world.placed("next") not in (placed, None)
-        assert world.annotation(WAITING) is None
-        (key,) = annotation
-        told = [one["message"] for one in world.management.server.all("events") if one["reason"] == "BadAnnotation"]
-        assert [f"jobmirror.io/{key}" in text and "sharding.slots" in text for text in told] == [True]
-
-
 async def test_without_slots_nothing_is_said_of_terms() -> None:
-    world = world_of_two()
+    world = world_of()
     async with manager_of(world):
         world.create(job("train"))
         await asyncio.sleep(5)

@@ -288,7 +288,6 @@ def test_yaml_that_could_mislead_is_refused(raw: bytes, told: str) -> None:
         ("leaderElection: {enabled: false}", "leaderElection.enabled: must be true"),
         ("page: {enabled: true}", "page.enabled: cannot be used yet"),
         ("tracing: {enabled: true}", "tracing.enabled: cannot be used yet"),
-        ("workers: {onLoss: Reschedule}", "workers.onLoss: cannot be used yet"),
         (
             "workers: {watchPods: labelled}\nplacement: {retryAfter: 15m}",
             "placement.retryAfter: cannot be used yet",
@@ -303,11 +302,10 @@ def test_what_several_slots_cannot_do_yet_is_refused_by_its_name(text: str, told
     assert complaint(f"{text}\nsharding: {{slots: 4}}") == f"{told} where sharding.slots is 4"
 
 
-def test_with_several_slots_no_job_may_ask_to_be_moved() -> None:
-    """Whatever is allowed for one manager (D14, S2)."""
-    both = "workers: {onLossAllowed: [Wait, Reschedule]}"
-    assert read(both).losses_allowed == ("Wait", "Reschedule")
-    assert read(f"{both}\nsharding: {{slots: 4}}").losses_allowed == ("Wait",)
+def test_with_several_slots_jobs_are_moved_as_without() -> None:
+    """D14, S2: whatever is wanted of lost workers, and whatever Jobs may ask for."""
+    workers = read("workers: {onLoss: Fence, onLossAllowed: [Wait, Fence]}\nsharding: {slots: 4}").workers
+    assert (workers.on_loss, workers.on_loss_allowed) == ("Fence", ("Wait", "Fence"))
 
 
 def test_all_mistakes_are_told_at_once() -> None:

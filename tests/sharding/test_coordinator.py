@@ -14,6 +14,7 @@ from doubles.transport import Wire, client_of, wire_to
 from mirror.runtime.environment import Environment
 from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
 from mirror.sharding.membership import MemberSettings
+from mirror.sharding.slots import slot_of_worker
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
@@ -159,3 +160,24 @@ async def test_an_api_server_that_is_away_costs_the_work_and_not_the_replica() -
         assert len(work.of("one")) == 5
         assert not task.done()
         assert set(work.terms.values()) == {1}, "although nobody else had the Leases meanwhile: this work knows nothing"
+
+
+async def test_terms_are_read_although_the_watch_is_late() -> None:
+    """S6: what a watch shows may be of before; what is read is as of now, and nobody's slot has no term."""
+    wire, work = wire_to("c"), Work()
+    one, two = replica(wire, work, "one", slots=2), replica(wire, work, "two", slots=2)
+    async with running(one):
+        await asyncio.sleep(10)
+        async with running(two):
+            await asyncio.sleep(10)
+            before = two.term_of("east")
+            assert (await two.read_term("east"), two.holder_of("east")) == (before, "one")
+            wire.mute_watches("leases")
+            lease = slot_of_worker("east", 2).lease
+            wire.server.edit("leases", lease, lambda body: body["spec"].update(leaseTransitions=7), HOME)
+            assert two.term_of("east") == before
+            assert await two.read_term("east") not in ("", before)
+            wire.server.edit("leases", lease, lambda body: body["spec"].update(holderIdentity=""), HOME)
+            assert await two.read_term("east") == ""
+            wire.server.remove("leases", lease, HOME)
+            assert await two.read_term("east") == ""

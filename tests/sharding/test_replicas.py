@@ -68,9 +68,7 @@ class Replica:
         self.coordinator = Coordinator(
             client, settings, self._work, is_ready=lambda: True, environment=self.environment
         )
-        self.instances = Instances(
-            self._build, slots=SLOTS, term_of=self.coordinator.term_of, environment=self.environment
-        )
+        self.instances = Instances(self._build, slots=SLOTS, terms=self.coordinator.terms, environment=self.environment)
 
     async def _work(self, holding: Holding) -> None:
         await self.instances.work(holding)

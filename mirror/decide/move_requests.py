@@ -1,0 +1,76 @@
+"""Who holds the slot of a worker requests another one for a source there: the writes of it (S2, decision 0027). Pure.
+
+When it does is decided where moves are (``moving``, ``expired_leases``, ``draining``); what becomes of a request, in
+``requested_moves``.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mirror.batch import times
+from mirror.decide.plan import REQUESTED, Action, AwaitMove, Plan, WriteSource
+from mirror.decide.snapshot import Snapshot
+from mirror.decide.writing import shown_obstruction, source_write
+from mirror.model.move_requests import MoveRequest, Step, Why
+from mirror.model.reasons import Obstruction, Reason
+from mirror.model.terms import recorded_anew, term_of, with_request
+
+WITHDRAWN, PLACE_REQUESTED, PLACE_FOUND = "withdrawn", "place requested", "place found"
+LOOK_SECONDS = 15.0
+AT_ONCE = 0.05
+"""Our own write names no key: what it allows is done at once."""
+A_SECOND = 1.0
+"""Times in a status are whole ones."""
+
+
+def request_move(seen: Snapshot, request: MoveRequest) -> Plan:
+    """Write the request, with all that the move needs to know; not before S8 holds, nor twice."""
+    source = seen.source
+    if seen.request == request and seen.is_request_current:
+        return Plan(f"{request.text} is requested", (), LOOK_SECONDS)
+    if seen.settles_in_seconds > 0 and request.step is Step.MOVE:
+        return Plan("what was sent there before may still be carried out", (), seen.settles_in_seconds)
+    status, uid = source.stored.status, seen.recorded_uid
+    if request.step is Step.MOVE and uid and uid != source.stored.mirror_uid:
+        status = source.stored.mirrored_status(None, uid, seen.now)
+    waiting, is_move = shown_obstruction(seen), request.step is Step.MOVE
+    if is_move and request.why is not Why.DRAINED:
+        waiting = Obstruction(Reason.WORKER_LOST, wait_text(request, source.placed or ""))
+    write, later = source_write(seen, status=with_request(status, request, seen.term), waiting=waiting)
+    told = _about(write, REQUESTED if is_move else PLACE_REQUESTED)
+    return Plan(f"{request.text}: requested", told, min(later or LOOK_SECONDS, LOOK_SECONDS))
+
+
+def wait_text(request: MoveRequest, worker: str) -> str:
+    """What the source says while it has no other worker, where nothing is known of why."""
+    return f"{request.because(worker)}; the Job waits for {'a worker' if request.may_stay else 'another worker'}"
+
+
+def answer_found(seen: Snapshot, request: MoveRequest) -> Plan:
+    """There is a worker for one that is to be drained; it is kept for it."""
+    found, stored = replace(request, step=Step.FOUND), seen.source.stored.status
+    status = with_request(stored, found, term_of(stored))
+    write, _ = source_write(seen, status=status, waiting=shown_obstruction(seen))
+    return Plan("there is another worker for it", (*_about(write, PLACE_FOUND), AwaitMove(takes_turn=False)))
+
+
+def withdraw(seen: Snapshot) -> Plan:
+    """What it was requested for holds no more: the record is as it was before, of our own term."""
+    status = with_request(seen.source.stored.status, None, seen.term)
+    write, _ = source_write(seen, status=status, waiting=shown_obstruction(seen))
+    return Plan("what another worker was requested for holds no more", _about(write, WITHDRAWN), AT_ONCE)
+
+
+def void(seen: Snapshot) -> Plan:
+    """A request may still be on its way: the record is written anew, so that it meets another version (S2)."""
+    stored = seen.source.stored.status
+    status = recorded_anew(stored, times.of(seen.now))
+    if status == stored:
+        return Plan("recorded just now", (), A_SECOND)
+    write, _ = source_write(seen, status=status, waiting=shown_obstruction(seen))
+    return Plan("a request for another worker may be on its way", _about(write, WITHDRAWN), AT_ONCE)
+
+
+def _about(write: tuple[Action, ...], what: str) -> tuple[Action, ...]:
+    return tuple(replace(one, about_request=what) if isinstance(one, WriteSource) else one for one in write)

@@ -1,0 +1,109 @@
+"""What becomes of a request for another worker: withdrawn by who made it, or fulfilled by who assigns (S2). Pure.
+
+States and what must stay true are in decision 0027. While a move is requested, the holder of the worker's slot does
+nothing there: ``settle_request`` comes before all rules that would.
+"""
+
+from __future__ import annotations
+
+from mirror.decide.draining import PLACE_LOOK_SECONDS, is_place_wanted, request_by_drain
+from mirror.decide.expired_leases import request_by_expiry
+from mirror.decide.loss_policies import policy_of
+from mirror.decide.move_requests import AT_ONCE, LOOK_SECONDS, answer_found, request_move, void, withdraw
+from mirror.decide.moving import move_to, request_by_loss, wait_for_place, wait_for_turn
+from mirror.decide.plan import AwaitMove, ConfirmRequest, Plan, RequestAssignment
+from mirror.decide.snapshot import Snapshot
+from mirror.decide.writing import source_write
+from mirror.model.losses import OnLoss
+from mirror.model.move_requests import MoveRequest, Step, Why
+from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
+from mirror.model.terms import term_of
+from mirror.sharding.share import Part
+
+_BY_POLICY = (Why.LOST, Why.FENCED)
+HELD_BY_GUARDS = (Why.LOST, Why.FENCED)
+"""What is moved because we believe its worker to be lost: it may be us who are cut off (D14)."""
+
+
+def settle_request(seen: Snapshot) -> Plan | None:
+    """Nothing is done on a worker while it is requested that a source leaves it, or may be (D14, S2)."""
+    if seen.part is not Part.HOLDER or seen.source.placed is None:
+        return None
+    if seen.request is None:
+        upon = seen.memory.requested_upon
+        is_on_its_way = bool(upon) and upon == seen.source.found.metadata.resource_version
+        return void(seen) if is_on_its_way and wanted_request(seen) is None else None
+    wanted = wanted_request(seen)
+    if wanted is not None:
+        return request_move(seen, wanted)
+    # While a place is wanted, or kept for it, its mirror is followed (``draining``).
+    return None if seen.request.step is not Step.MOVE and is_place_wanted(seen) else withdraw(seen)
+
+
+def wanted_request(seen: Snapshot) -> MoveRequest | None:
+    """What the holder of its worker's slot would request now, of whatever held or does not hold that."""
+    if seen.worker is None:
+        return None
+    if (found := request_by_expiry(seen)) is not None:
+        return found
+    if seen.source.stored.has_verdict:
+        return None
+    return request_by_drain(seen) if seen.worker.is_reachable else request_by_loss(seen)
+
+
+def move_as_requested(seen: Snapshot) -> Plan | None:
+    """The holder of its worker's slot requests another one, which whoever assigns gives it, in one write (D14, S2)."""
+    request, source = seen.request, seen.source
+    if seen.part is not Part.ASSIGNER or request is None or source.placed is None:
+        return None
+    if not _may_be_moved(seen, request):
+        return Plan("the request is about to be withdrawn")
+    if not seen.is_request_current:
+        return Plan("requested in another term", (), LOOK_SECONDS)
+    if seen.moves_held:
+        text = f"{request.because(source.placed)}; the Job stays assigned to it ({seen.moves_held})"
+        write, later = source_write(seen, waiting=Obstruction(Reason.WORKER_LOST, text))
+        return Plan(text, write, min(later or LOOK_SECONDS, LOOK_SECONDS))
+    assigned = seen.assignment.assigned
+    if assigned == source.placed and not request.may_stay:
+        assigned = None
+    if request.step is not Step.MOVE:
+        return _find_place(seen, request, assigned)
+    if assigned is None:
+        return wait_for_place(seen, request)
+    if (waiting := wait_for_turn(seen, assigned)) is not None:
+        return waiting
+    if seen.memory.request_confirmed != source.found.metadata.resource_version:
+        confirm = ConfirmRequest(source.placed, term_of(source.stored.status))
+        return Plan("whether who requested it holds that slot", (confirm, AwaitMove(takes_turn=False)), LOOK_SECONDS)
+    because = request.because(source.placed) if request.why is Why.EXPIRED else ""
+    return move_to(seen, assigned, request, because=because)
+
+
+def _find_place(seen: Snapshot, request: MoveRequest, assigned: str | None) -> Plan:
+    """What is to be drained goes on where it is until there is another worker for it, which is then kept."""
+    if assigned is None:
+        available = seen.assignment.available
+        if available is not None:
+            return Plan(f"may go on on {available}", (RequestAssignment(available), AwaitMove()), AT_ONCE)
+        why = seen.assignment.obstruction
+        requests = (RequestAssignment(is_reason_reported=why is not None),)
+        is_invalid = why is not None and why.reason in OF_NO_WORKER
+        return Plan("waits for another worker", () if is_invalid else requests, PLACE_LOOK_SECONDS)
+    if request.step is Step.FOUND:
+        return Plan(f"{assigned} is kept for it", (AwaitMove(takes_turn=False),), PLACE_LOOK_SECONDS)
+    return wait_for_turn(seen, assigned) or answer_found(seen, request)
+
+
+def _may_be_moved(seen: Snapshot, request: MoveRequest) -> bool:
+    """Whether nothing that its user has written since speaks against it."""
+    source = seen.source
+    if source.is_finished or source.is_deleting or source.stored.has_verdict:
+        return False
+    if source.is_suspended and request.why is not Why.DRAINED:
+        return False
+    if seen.memory.other_manager or not source.kind.can_move:
+        return False
+    if request.why not in _BY_POLICY:
+        return True
+    return policy_of(source, seen.policy, seen.namespace_on_loss).on_loss is not OnLoss.WAIT

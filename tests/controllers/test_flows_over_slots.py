@@ -1,0 +1,125 @@
+"""Flows of one manager that end alike with several: losses, moves, leases, drains, progress (D14, S2).
+
+Each manager of such a flow is who assigns beside holders of all slots, in their own term, after their first minute.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import pytest
+import test_flows_draining
+import test_flows_fence
+import test_flows_loss_scenarios
+import test_flows_losses
+import test_flows_moves
+import test_flows_progress
+from doubles.world import RunningManager, World, manager_of
+
+from mirror.controllers.move_turns import AFTER_TAKING_OVER_SECONDS
+from mirror.model import names
+from mirror.model.terms import Terms
+from mirror.sharding.share import Share
+from mirror.sharding.slots import Slot, slot_of_worker
+
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
+
+MODULES = (
+    test_flows_draining,
+    test_flows_fence,
+    test_flows_loss_scenarios,
+    test_flows_losses,
+    test_flows_moves,
+    test_flows_progress,
+)
+OTHERWISE = {
+    "test_a_running_job_is_moved_and_its_old_copy_is_deleted": "counted by the holder of the next worker",
+    "test_what_runs_stops_and_goes_on_elsewhere_with_consent": "the same",
+    "test_a_fenced_job_is_moved_after_its_lease": "the same",
+    "test_a_copy_that_still_runs_is_a_breach": "counted by the holder of its worker",
+    "test_nothing_moves_in_the_first_minute_of_a_leader": "here it is over when the flow begins",
+    "test_a_manager_restarts": "the same: a lease is due",
+}
+"""Flows that look at what is another's with several managers."""
+SLOTS = 16
+WORKERS = ("east", "west", "north", "south", "other", "self")
+
+
+def flows() -> list[Any]:
+    """All of these modules, each with all of its parameters."""
+    found = []
+    for module in MODULES:
+        for name, flow in vars(module).items():
+            if name.startswith("test_") and inspect.iscoroutinefunction(flow) and name not in OTHERWISE:
+                short = f"{module.__name__.removeprefix('test_flows_')}: {name}"
+                found += [pytest.param(module, partial(flow, **given), id=short) for given in parameters_of(flow)]
+    return found
+
+
+def parameters_of(flow: Callable[..., Awaitable[None]]) -> list[dict[str, Any]]:
+    """What it is called with, each time; once with nothing where it has no parameters."""
+    calls: list[dict[str, Any]] = [{}]
+    for mark in (one for one in getattr(flow, "pytestmark", ()) if one.name == "parametrize"):
+        names_of = [mark.args[0]] if isinstance(mark.args[0], str) else mark.args[0]
+        values = [getattr(one, "values", one if len(names_of) > 1 else (one,)) for one in mark.args[1]]
+        calls = [call | dict(zip(names_of, one, strict=True)) for call in calls for one in values]
+    return calls
+
+
+@asynccontextmanager
+async def managers_of(world: World, **changes: Any) -> AsyncIterator[RunningManager]:
+    """As ``manager_of``; who assigns is given."""
+    count = TERMS[id(world)] = TERMS.get(id(world), 0) + 1
+    term = f"t{count}"
+    async with AsyncExitStack() as stack:
+        for index in sorted({slot_of_worker(worker, SLOTS).index for worker in WORKERS}):
+            terms = Terms(lambda _: term)
+            await stack.enter_async_context(manager_of(world, share=Share(Slot(index, SLOTS)), terms=terms, **changes))
+        terms = Terms(lambda worker: term if worker else "")
+        manager = await stack.enter_async_context(manager_of(world, share=Share(slots=SLOTS), terms=terms, **changes))
+        await manager.settle(AFTER_TAKING_OVER_SECONDS + 1)
+        yield manager
+
+
+TERMS: dict[int, int] = {}
+"""Of each world, how many managers it has had."""
+
+
+@asynccontextmanager
+async def two_workers(**changes: Any) -> AsyncIterator[tuple[World, RunningManager]]:
+    """As ``doubles.world.two_workers``."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    async with managers_of(world, **changes) as manager:
+        yield world, manager
+
+
+def record(world: World) -> dict[str, str]:
+    """What all slots have written down of their workers."""
+    found = world.management.server.all("configmaps")
+    records = [one for one in found if one["metadata"]["name"].startswith(names.WORKERS_CONFIGMAP)]
+    return {worker: text for one in records for worker, text in (one.get("data") or {}).items()}
+
+
+@pytest.mark.parametrize(("module", "flow"), flows())
+async def test_a_flow_ends_alike_over_slots(
+    module: ModuleType, flow: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever does what: the clusters are as the flow says."""
+    monkeypatch.setattr(module, "manager_of", managers_of, raising=False)
+    monkeypatch.setattr(module, "two_workers", two_workers, raising=False)
+    monkeypatch.setattr(World, "record", record)
+    TERMS.clear()
+    await flow()
+
+
+def test_what_is_left_out_is_there() -> None:
+    """A flow that has another name by now is not left out any more."""
+    known = {name for module in MODULES for name in vars(module)}
+    assert known >= OTHERWISE.keys()
