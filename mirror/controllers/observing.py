@@ -288,7 +288,9 @@ class Observer:
 
     def _has_mirror(self, source: Source, worker: Worker) -> bool:
         mirror, identity = self._mirror_of(source, worker)
-        return mirror is not None and identity is not Identity.NAMESAKE
+        if mirror is None or identity is Identity.NAMESAKE:
+            return False
+        return not worker.mirrors_of(source.kind).is_going(mirror)
 
     def _mirror_of(self, source: Source, worker: Worker | None) -> tuple[Object | None, Identity | None]:
         """The object that has this source's name on the worker, and what it is; None for one that is not ours (D1)."""

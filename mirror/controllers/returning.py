@@ -7,12 +7,13 @@ meanwhile is looked at again.
 
 from __future__ import annotations
 
+from mirror.controllers.refusing import was_certainly_not_done
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.moving import is_completed_copy
 from mirror.kinds.base import Kind, StatusSummary
 from mirror.kube import requests
-from mirror.kube.errors import NotFound
+from mirror.kube.errors import ApiError, KubeError, NotFound, ServerFailure
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
@@ -34,49 +35,71 @@ class Returning:
     async def settle(self, worker: Worker, kind: Kind, mirror: Object) -> None:
         """Have it count, or delete it; nothing is done where the source says that it is not left behind any more.
 
+        Meanwhile the source may lose its worker: then no record is made of this copy, since a delete may be on its way.
+
         Raises:
             KubeError: a cluster does not say.
         """
+        mirrors, is_sent = worker.mirrors_of(kind), False
+        was_going = mirrors.is_going(mirror)
+        mirrors.note_going(mirror)
+        try:
+            judged = await self._judge(worker, kind, mirror)
+            if judged is not None:
+                is_sent = True
+                await self._delete(worker, kind, *judged)
+        except KubeError as error:
+            is_refused = isinstance(error, ApiError) and not isinstance(error, ServerFailure)
+            is_sent = is_sent and not (is_refused or was_certainly_not_done(error))
+            raise
+        finally:
+            if not (is_sent or was_going):
+                mirrors.note_going(mirror, is_so=False)
+
+    async def _judge(self, worker: Worker, kind: Kind, mirror: Object) -> tuple[Object, Object] | None:
+        """The source, and the mirror if it is to be deleted, as both are now."""
         metadata, t = mirror.metadata, self._t
         namespace = worker.source_namespace_of(metadata.namespace)
         if namespace is None or self._is_kept(worker, kind, mirror):
-            return
+            return None
         try:
             source = await t.management.send_object(requests.get(kind.resource, metadata.name, namespace=namespace))
         except NotFound:
-            return  # deleted meanwhile: its own key, or the sweep, asks for it
+            return None  # deleted meanwhile: its own key, or the sweep, asks for it
         summary = kind.summary(source)
         is_same_source = source.metadata.uid == mirror.labels.get(names.SOURCE_UID)
         if not is_same_source or not is_left_behind_on(worker.name, mirror, summary):
-            return
+            return None
         get = requests.get(kind.resource, metadata.name, namespace=metadata.namespace)
         try:
             found = await worker.client.send_object(get)
         except NotFound:
             worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
-            return
+            return None
         worker.mirrors_of(kind).take_read(found)
         key = MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name)
         if found.metadata.uid != metadata.uid:
             t.state.intake.add(key)
-            return
+            return None
         if found.metadata.deletion_timestamp is not None or not self._is_left(worker, kind, source, found):
-            return
+            return None
         is_completed = any(is_completed_copy(kind, source, left, found) for left in summary.left_behind)
         if is_completed and not summary.is_finished:
             t.state.intake.add(SourceKey(kind.name, namespace, metadata.name))
-            return
+            return None
         self._report_breach(worker, kind, source, found, summary.left_behind)
         if self._suspends and summary.placed != worker.name:
             await self._suspend(worker, kind, source, found)
-            return
-        version = found.metadata.resource_version
-        await self.mirrors.delete(
-            worker, key, found.metadata.uid, because="its source was moved from here", version=version
-        )
-        t.environment.metrics.worker(worker.name).left_behind_deleted.inc()
+            return None
+        return source, found
+
+    async def _delete(self, worker: Worker, kind: Kind, source: Object, found: Object) -> None:
+        metadata, because = found.metadata, "its source was moved from here"
+        key = MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name)
+        await self.mirrors.delete(worker, key, metadata.uid, because=because, version=metadata.resource_version)
+        self._t.environment.metrics.worker(worker.name).left_behind_deleted.inc()
         text = f"the copy that was left on {worker.name} was deleted"
-        t.recorder.event(Regarding.of(kind.resource, source), NORMAL, "LeftBehindDeleted", text)
+        self._t.recorder.event(Regarding.of(kind.resource, source), NORMAL, "LeftBehindDeleted", text)
 
     def _is_left(self, worker: Worker, kind: Kind, source: Object, found: Object) -> bool:
         """Whether it still is, after all those questions: meanwhile this worker may have got the record back."""

@@ -159,6 +159,9 @@ def restore_erased_record(seen: Snapshot) -> Plan | None:
     stored, found_on = seen.source.stored, seen.assignment.found_on
     status = stored.placed_status(found_on, seen.now)
     left = stored.moves.last_left_on(found_on)
+    if left is not None and seen.settles_in_seconds > 0:
+        # Who held that slot before may have sent a delete of what was left there (S8).
+        return Plan(f"what it left on {found_on} may be about to go", (), seen.settles_in_seconds)
     if left is not None:
         if left.uid:
             status = stored.mirrored_status(status, left.uid, seen.now)

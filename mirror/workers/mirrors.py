@@ -48,7 +48,7 @@ class MirrorStore(Store):
     """A worker's objects of one kind with our labels.
 
     Invariants: ``_unknown`` holds at most ``MOST_UNKNOWN`` names; ``_surplus`` holds what each mirror takes beyond its
-    allowance, ``MOST_SURPLUS_BYTES`` together; ``_too_large`` holds names that are stored.
+    allowance, ``MOST_SURPLUS_BYTES`` together; ``_too_large`` and ``_going`` hold names that are stored.
     """
 
     def __init__(self, kind: Kind, clock: Clock, *, origin: str, hooks: MirrorHooks) -> None:
@@ -63,6 +63,8 @@ class MirrorStore(Store):
         self._surplus: dict[Name, int] = {}
         self._surplus_bytes = 0
         self._too_large: set[Name] = set()
+        # Of stored objects: those that a request of ours is about to delete, or may have deleted, by their uid.
+        self._going: dict[Name, str] = {}
 
     @property
     def excess(self) -> str:
@@ -94,10 +96,22 @@ class MirrorStore(Store):
         return super().put(self._kept(found))
 
     def remove(self, name: Name) -> Object | None:
+        self._going.pop(name, None)
         self._unknown.discard(name)
         self._too_large.discard(name)
         self._surplus_bytes -= self._surplus.pop(name, 0)
         return super().remove(name)
+
+    def note_going(self, found: Object, *, is_so: bool = True) -> None:
+        """Nothing is to be built on an object that we may delete any moment; or not any more."""
+        if is_so and self.get(*name_of(found)) is not None:
+            self._going[name_of(found)] = found.metadata.uid
+        elif not is_so:
+            self._going.pop(name_of(found), None)
+
+    def is_going(self, found: Object) -> bool:
+        """Whether we are about to delete it, or may have."""
+        return self._going.get(name_of(found)) == found.metadata.uid
 
     def take_own_write(self, written: Object) -> None:
         """Take the worker's answer to a write of ours before the watch brings it, or although it never will."""

@@ -635,3 +635,36 @@ async def test_a_copy_that_is_the_only_one_counts_again() -> None:
         await manager.settle(30)
         assert (world.placed(), world.mirrors(), uid_on(world, "east")) == ("east", ["east"], uid)
         assert moved_message(world) == ""
+
+
+async def test_a_copy_that_is_about_to_go_is_not_counted_on() -> None:
+    """The next worker refuses the Job while the delete of the copy that it left is on its way (D11)."""
+    world, east = world_of(), index_of("east")
+    holding, north = holder_of(world, east, policy=RESCHEDULE, who={"peer": "east"}), world.workers["north"]
+    async with (
+        holding,
+        holder_of(world, index_of("north"), policy=RESCHEDULE),
+        replicas(world, slots=(), policy=RESCHEDULE) as manager,
+    ):
+        await running_on_east(world, manager)
+        north.arrange("create", "jobs", Fault.BREAK, times=10_000)
+        world.workers["east"].go_down()
+        await manager.settle(LOST_AFTER + 30)
+        assert (world.placed(), world.mirrors()) == ("north", ["east"])
+        world.workers["east"].late["east"] = 20.0
+        world.workers["east"].is_down = False
+        for _ in range(120):
+            await manager.settle(0.5)
+            if any(one.method == "DELETE" for one in world.workers["east"].coming):
+                break
+        else:
+            pytest.fail("no delete was sent")
+        north.restore()
+        north.arrange("create", "jobs", forbidden(), times=1)
+        world.annotate_worker("east", cordoned="true")
+        world.edit(lambda body: body["metadata"]["labels"].update(team="a"))  # it is looked at, and created now
+        await manager.settle(5)
+        assert (world.placed(), world.mirrors()) == (None, ["east"])
+        await manager.settle(3 * MINUTE)
+        assert "Failed" not in world.conditions()
+        assert (world.placed(), world.mirrors()) == ("north", ["north"])

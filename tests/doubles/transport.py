@@ -65,6 +65,8 @@ class Wire:
     faults: Faults = field(default_factory=lambda: Faults(latency_seconds=LATENCY_SECONDS))
     late: dict[str, float] = field(default_factory=dict)
     """How many seconds later what a peer writes is carried out, whatever has become of that peer by then."""
+    coming: list[Asked] = field(default_factory=list)
+    """What is on its way like that."""
 
     def __post_init__(self) -> None:
         self._skewed = SkewedClock(self.clock)
@@ -157,7 +159,7 @@ class MemoryTransport(memory.MemoryTransport):
 
     def __init__(self, wire: Wire, *, peer: str = "") -> None:
         super().__init__(wire.way, peer=peer)
-        self._late = wire.late
+        self._late, self._coming = wire.late, wire.coming
         self._name = peer
         self._on_the_way = memory.MemoryTransport(wire.way, peer=f"late {peer}")
         self._sent: set[asyncio.Task[Answer]] = set()
@@ -172,7 +174,11 @@ class MemoryTransport(memory.MemoryTransport):
         return await asyncio.shield(sent)
 
     async def _arrive_late(self, request: Asked, headers: CIMultiDict[str], most_bytes: int, seconds: float) -> Answer:
-        await asyncio.sleep(seconds)
+        self._coming.append(request)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._coming.remove(request)
         return await self._on_the_way.exchange(request, headers, most_bytes)
 
     def _forget(self, sent: asyncio.Task[Answer]) -> None:

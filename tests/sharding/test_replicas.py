@@ -5,85 +5,25 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
 
 import pytest
-from doubles.clock import LoopClock
 from doubles.jobs import Body, job
-from doubles.managers import settings_of
+from doubles.managers import HOME
 from doubles.refusals import Refused
-from doubles.transport import Fault, client_of
-from doubles.world import HOME, World
+from doubles.replicas import SLOTS, WORKERS, Replica, running, world_of
+from doubles.transport import Fault
+from doubles.world import World
 
-from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.preparing import Preparer
 from mirror.decide import rules
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
-from mirror.model.terms import Terms
-from mirror.runtime.environment import Environment
-from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
-from mirror.sharding.membership import MemberSettings
-from mirror.sharding.replica import Instances
-from mirror.sharding.share import Share
 from mirror.sharding.slots import slot_of_worker
-from mirror.telemetry.logs import get_log
-from mirror.telemetry.metrics import Metrics
-from mirror.wiring import build_mirroring
 
 pytestmark = pytest.mark.looptime
 
-SLOTS = 4
 DENIED = Refused(403, "Forbidden", 'admission webhook "policy.example.com" denied the request: not here')
-WORKERS = ("east", "north", "south", "west", "up", "down")
-
-
-@dataclass
-class Instance:
-    """As ``app`` has it."""
-
-    mirroring: Mirroring
-
-    @property
-    def background(self) -> tuple[tuple[str, Callable[[], Awaitable[None]]], ...]:
-        return ("watch sources", self.mirroring.watch), ("keep workers", self.mirroring.registry.run)
-
-    async def lead(self) -> None:
-        await self.mirroring.lead()
-
-
-class Replica:
-    """One process, by its name; ``run`` it."""
-
-    def __init__(self, world: World, name: str) -> None:
-        self.world = world
-        self.name = name
-        self.environment = Environment(LoopClock(), get_log("mirror"), Metrics())
-        settings = ShardingSettings(MemberSettings(HOME, name, SLOTS))
-        client = client_of(world.management, peer=name)
-        self.coordinator = Coordinator(
-            client, settings, self._work, is_ready=lambda: True, environment=self.environment
-        )
-        self.instances = Instances(self._build, slots=SLOTS, terms=self.coordinator.terms, environment=self.environment)
-
-    async def _work(self, holding: Holding) -> None:
-        await self.instances.work(holding)
-
-    @asynccontextmanager
-    async def _build(self, share: Share, terms: Terms, holding: Holding) -> AsyncIterator[Instance]:
-        client = client_of(self.world.management, peer=self.name, permit=holding.permit)
-        connector = partial(self.world.connect, peer=self.name, permit=holding.permit)
-        settings = settings_of(self.world.origin, share=share, terms=terms)
-        yield Instance(build_mirroring(client, settings, connector=connector, environment=self.environment))
-        await client.close()
-
-    @property
-    def shares(self) -> list[str]:
-        return sorted("assigning" if share.slot is None else str(share.slot) for share, _ in self.instances)
 
 
 class Laws:
@@ -101,24 +41,6 @@ class Laws:
                 self.mirrors[metadata["labels"]["jobmirror.io/source-uid"]].add(metadata["uid"])
         twice = {uid: seen for uid, seen in self.mirrors.items() if len(seen) > 1}
         assert not twice, f"several mirrors of one source: {twice}"
-
-
-@asynccontextmanager
-async def running(*replicas: Replica) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
-    async with asyncio.TaskGroup() as scope:
-        tasks = {one.name: scope.create_task(one.coordinator.run(), name=one.name) for one in replicas}
-        try:
-            yield tasks
-        finally:
-            for task in tasks.values():
-                task.cancel()
-
-
-def world_of(workers: tuple[str, ...] = WORKERS) -> World:
-    world = World()
-    for name in workers:
-        world.add_worker(name)
-    return world
 
 
 async def finish(world: World, name: str) -> None:

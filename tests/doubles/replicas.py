@@ -1,0 +1,92 @@
+"""Whole replicas in virtual time: Leases, slots, and an instance of mirroring for each that is held, as in ``app``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from doubles.clock import LoopClock
+from doubles.managers import HOME, settings_of
+from doubles.transport import client_of
+from doubles.world import World
+from mirror.controllers.mirroring import Mirroring
+from mirror.model.terms import Terms
+from mirror.runtime.environment import Environment
+from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
+from mirror.sharding.membership import MemberSettings
+from mirror.sharding.replica import Instances
+from mirror.sharding.share import Share
+from mirror.telemetry.logs import get_log
+from mirror.telemetry.metrics import Metrics
+from mirror.wiring import build_mirroring
+
+SLOTS = 4
+WORKERS = ("east", "north", "south", "west", "up", "down")
+
+
+@dataclass
+class Instance:
+    """As ``app`` has it."""
+
+    mirroring: Mirroring
+
+    @property
+    def background(self) -> tuple[tuple[str, Callable[[], Awaitable[None]]], ...]:
+        return ("watch sources", self.mirroring.watch), ("keep workers", self.mirroring.registry.run)
+
+    async def lead(self) -> None:
+        await self.mirroring.lead()
+
+
+class Replica:
+    """One process, by its name; ``run`` it."""
+
+    def __init__(self, world: World, name: str, **changes: Any) -> None:
+        """``changes``: of the settings, as in ``doubles.managers.settings_of``."""
+        self.world = world
+        self._changes = changes
+        self.name = name
+        self.environment = Environment(LoopClock(), get_log("mirror"), Metrics())
+        settings = ShardingSettings(MemberSettings(HOME, name, SLOTS))
+        client = client_of(world.management, peer=name)
+        self.coordinator = Coordinator(
+            client, settings, self._work, is_ready=lambda: True, environment=self.environment
+        )
+        self.instances = Instances(self._build, slots=SLOTS, terms=self.coordinator.terms, environment=self.environment)
+
+    async def _work(self, holding: Holding) -> None:
+        await self.instances.work(holding)
+
+    @asynccontextmanager
+    async def _build(self, share: Share, terms: Terms, holding: Holding) -> AsyncIterator[Instance]:
+        client = client_of(self.world.management, peer=self.name, permit=holding.permit)
+        connector = partial(self.world.connect, peer=self.name, permit=holding.permit)
+        settings = settings_of(self.world.origin, share=share, terms=terms, **self._changes)
+        yield Instance(build_mirroring(client, settings, connector=connector, environment=self.environment))
+        await client.close()
+
+    @property
+    def shares(self) -> list[str]:
+        return sorted("assigning" if share.slot is None else str(share.slot) for share, _ in self.instances)
+
+
+@asynccontextmanager
+async def running(*replicas: Replica) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
+    async with asyncio.TaskGroup() as scope:
+        tasks = {one.name: scope.create_task(one.coordinator.run(), name=one.name) for one in replicas}
+        try:
+            yield tasks
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+
+def world_of(workers: tuple[str, ...] = WORKERS) -> World:
+    world = World()
+    for name in workers:
+        world.add_worker(name)
+    return world
