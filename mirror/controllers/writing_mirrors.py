@@ -166,7 +166,8 @@ class MirrorWriter:
                 )
                 return
             if not was_certainly_not_done(error):
-                t.state.memories.set(source.uid, first_create=False, create_unanswered=True)
+                at = t.environment.clock.monotonic()
+                t.state.memories.set(source.uid, first_create=False, create_unanswered=True, unanswered_at=at)
             if (why := why_not_created(seen, worker.name, error)) and not is_same_reason(memory.in_the_way, why):
                 t.state.memories.set(source.uid, in_the_way=why)
                 t.state.intake.add(seen.key)  # to say so: when it is tried again may be a minute from now

@@ -30,6 +30,8 @@ AT_ONCE = 0.05
 GOES_LOOK_SECONDS = 1.0
 STOPS_LOOK_SECONDS = 30.0
 PLACE_LOOK_SECONDS = 60.0
+CARRIED_OUT_SECONDS = 60.0
+"""No API server carries a request out later than that (S8)."""
 STOP = "stopped for a drain"
 """Names the change that suspends a mirror."""
 
@@ -138,8 +140,9 @@ def _go(seen: Snapshot) -> Plan | None:
     if not memory.first_create:
         if not source.stored.is_leaving:
             return None  # it may be there, or come: it is made or found first
-        if seen.settles_in_seconds > 0:
-            return Plan("one that was sent before we held its slot may come", (_KEEP,), seen.settles_in_seconds)
+        left = max(seen.settles_in_seconds, memory.unanswered_at + CARRIED_OUT_SECONDS - seen.monotonic)
+        if left > 0:
+            return Plan("one that was sent before may come yet", (_KEEP,), left)
         uid = source.stored.mirror_uid or ""
         if memory.look is None or memory.looked_for != uid:
             find = FindMirror(worker.name, uid)

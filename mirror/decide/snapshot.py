@@ -63,6 +63,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     uid: str = ""
     first_create: bool = False
     create_unanswered: bool = False
+    unanswered_at: float = float("-inf")
+    """When the newest create was given up whose answer never came: it may be carried out yet (S8)."""
     mirror_uid: str = ""
     """Of the mirror that this process created or found; newer than what is recorded on the source."""
     ended: Object | None = None
@@ -160,6 +162,7 @@ class MemoryChange(TypedDict, total=False):
     seen_in_term: str
     first_create: bool
     create_unanswered: bool
+    unanswered_at: float
     mirror_uid: str
     ended: Object | None
     ended_seen_at: float

@@ -302,12 +302,14 @@ def test_a_place_of_another_term_is_asked_for_again() -> None:
 
 
 def test_a_drained_job_is_requested_to_go_once_its_absence_is_proved() -> None:
-    """S8: by a look after the first minute."""
+    """S8: by a look after the first minute, and after one since a create that nobody has answered."""
     at = {"lastTransitionTime": BEFORE, "lastProbeTime": BEFORE}
     stops = {"type": "Suspended", "status": "True", "reason": "WorkerDrained", "message": "", **at}
     of = recorded(FOUND, conditions=[PLACED, MIRRORED, stops], active=0, ready=0)
     early = decide(holder(of, worker=DRAINED, settles_in_seconds=20.0))
     assert (kinds(early), early.again_after_seconds) == (["AwaitMove"], 20.0)
+    unanswered = decide(holder(of, worker=DRAINED, memory=remembering(unanswered_at=MONOTONIC - 50)))
+    assert (kinds(unanswered), unanswered.again_after_seconds) == (["AwaitMove"], 10.0)
     assert "FindMirror" in kinds(decide(holder(of, worker=DRAINED)))
     gone = remembering(look=Look.GONE, looked_for="m")
     assert request_in(status_of(decide(holder(of, worker=DRAINED, memory=gone)))) == GONE
