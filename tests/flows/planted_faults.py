@@ -131,7 +131,7 @@ FAULTS = (
     PlantedFault(
         "who has just taken over moves Jobs",
         "controllers/move_turns.py",
-        "        if is_new:\n            return JUST_TOOK_OVER\n",
+        "        if self._share.follows and self.settles_in_seconds > 0:\n            return JUST_TOOK_OVER\n",
         "",
     ),
     PlantedFault(
@@ -143,8 +143,8 @@ FAULTS = (
     PlantedFault(
         "what is left behind is not said",
         "decide/moving.py",
-        "    left = None if seen.memory.first_create else LeftBehind(east, seen.recorded_uid, promise)\n",
-        "    left = None\n",
+        "    left, is_drained = request.left_on(east, seen.recorded_uid), request.why is Why.DRAINED\n",
+        "    left, is_drained = None, request.why is Why.DRAINED\n",
     ),
     PlantedFault(
         "what was left behind stays",
@@ -182,8 +182,8 @@ FAULTS = (
     PlantedFault(
         "an expired lease is a verdict",
         "decide/expired_leases.py",
-        "    if found is None:\n        return None\n    ended, lease = found\n",
-        "    if True:\n        return None\n    ended, lease = found\n",
+        "    if (found := _expired(seen)) is None:\n        return None\n    ended, lease = found\n",
+        "    if (found := _expired(seen)) is None or True:\n        return None\n    ended, lease = found\n",
         "fence",
     ),
     PlantedFault(
