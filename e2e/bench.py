@@ -30,6 +30,7 @@ from e2e.definitions import defined
 from e2e.go_modules import definition_of
 from e2e.jobs import until
 from e2e.manager import Identity, ManagerProcess
+from e2e.ports import reserved_port
 
 ROOT = Path(__file__).parent.parent
 IDENTITY = Identity("jobmirror-system", "jobmirror.io/controller", "")
@@ -39,11 +40,6 @@ SETTINGS: dict[str, Any] = {
     "mirrors": {"retention": "0s"},
     "leaderElection": {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"},
 }
-SERVING = {
-    "https": {"listen": "127.0.0.1:0", "names": ["127.0.0.1"]},
-    "access": {"enabled": True, "url": "https://127.0.0.1:0"},
-}
-"""Of a manager that tells users more."""
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 OUTAGES_SECONDS = (3, 15, 40)
 GETS = 5
@@ -207,8 +203,28 @@ async def get(management: Cluster) -> None:
         print(f"mirror get -o {form}: {statistics.median(took):.2f} s, {len(text) / 2**20:.1f} MiB", flush=True)
 
 
+def serving(port: int) -> dict[str, Any]:
+    """Settings of a manager that tells users more."""
+    address = f"127.0.0.1:{port}"
+    https = {"listen": address, "names": ["127.0.0.1"]}
+    return {"https": https, "access": {"enabled": True, "url": f"https://{address}"}}
+
+
 async def scale(management: Cluster, worker: Cluster, count: int) -> None:
     """Memory with many running Jobs, a restart among them, and a list of them."""
+    with reserved_port() as port:
+        async with manager(management, worker, **serving(port)) as running:
+            await _fill(management, worker, running, count)
+            began = time.perf_counter()
+            await running.restart()
+            await running.wait_until_ready()
+            print(f"restart to ready: {time.perf_counter() - began:.1f} s", flush=True)
+            await asyncio.sleep(10)  # as long as a person would look at it
+            print(f"RSS after the restart: {_rss_mib(running.pid)} MiB", flush=True)
+            await get(management)
+
+
+async def _fill(management: Cluster, worker: Cluster, running: ManagerProcess, count: int) -> None:
     job_names = [f"scale-{number}" for number in range(count)]
 
     async def create(name: str) -> None:
@@ -218,7 +234,7 @@ async def scale(management: Cluster, worker: Cluster, count: int) -> None:
         await there.merge(f"{JOBS}/{name}/status", {"status": started})
 
     started = {"startTime": _now(), "active": 1, "ready": 1, "terminating": 0}
-    async with management.client() as here, worker.client() as there, manager(management, worker, **SERVING) as running:
+    async with management.client() as here, worker.client() as there:
         began = time.perf_counter()
         await each(job_names, 32, create)
         await until(lambda: _mirrors(running), lambda found: found >= count, seconds=1200)
@@ -227,13 +243,6 @@ async def scale(management: Cluster, worker: Cluster, count: int) -> None:
         await here.wait_until(f"{JOBS}/{job_names[-1]}", _is_active, seconds=600)
         await until(lambda: _lagging(here), lambda found: found == 0, seconds=600)
         print(f"RSS with {count} running Jobs: {_rss_mib(running.pid)} MiB", flush=True)
-        began = time.perf_counter()
-        await running.restart()
-        await running.wait_until_ready()
-        print(f"restart to ready: {time.perf_counter() - began:.1f} s", flush=True)
-        await asyncio.sleep(10)  # as long as a person would look at it
-        print(f"RSS after the restart: {_rss_mib(running.pid)} MiB", flush=True)
-        await get(management)
 
 
 def _is_active(found: Any) -> bool:

@@ -1,6 +1,6 @@
 """What the page costs, and how soon it shows something: ``python -m e2e.bench_page [--jobs 20000] [--viewers 50]``.
 
-A process of its own serves the page over Jobs that are pretended, and changes one of the newest four times a second.
+A process of its own serves the page over Jobs that are pretended, and changes one of the newest four times a second or so.
 Measured from outside: how long the first page takes, and the next ones; how much of a core the open pages cost, and how
 long after a change each of them has it; when Chromium first paints a page, and when it is live. Figures are for
 ``docs/page.md``; none is a test.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import random
 import statistics
 import sys
 import time
@@ -40,14 +41,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 async def serve_pretended(jobs: int) -> None:
     """Until it is killed: print the port, then a line for each change, with the number that stands in its text."""
-    known = many(jobs)
+    known, chance = many(jobs), random.Random(1)
     shown = list(known.by_key)[:50]
     place = Place(listen=("127.0.0.1", 0), kinds=BUILT_IN)
     async with serve(known, place, is_leading=lambda: True, log=get_log("page")) as port:
         print(port, flush=True)
         number = 0
         while True:
-            await asyncio.sleep(1 / CHANGES_A_SECOND)
+            await asyncio.sleep(chance.expovariate(CHANGES_A_SECOND))  # as long as pages wait, all would come too late
             key = shown[number % len(shown)]
             print(number, time.monotonic(), flush=True)
             known.put(msgspec.structs.replace(known.by_key[key], because=f"change-{number};"))
