@@ -1,7 +1,7 @@
 """What the page costs, and how soon it shows something: ``python -m e2e.bench_page [--jobs 20000] [--viewers 50]``.
 
-A process of its own serves the page over Jobs that are pretended, and changes one of the newest four times a second or so.
-Measured from outside: how long the first page takes, and the next ones; how much of a core the open pages cost, and how
+A process of its own serves the page over Jobs that are pretended, and changes one of the newest some four times a
+second. Measured from outside: how long the first page takes, and the next; how much of a core open pages cost, and how
 long after a change each of them has it; when Chromium first paints a page, and when it is live. Figures are for
 ``docs/page.md``; none is a test.
 """
