@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -36,7 +37,7 @@ from mirror.model.text import nearest
 from mirror.model.views import STATES, JobView
 
 LAG_SECONDS = 2.0
-"""How long the manager is waited for."""
+"""How long the manager is waited for once all is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,8 @@ async def get(where: Where, wanted: Wanted) -> None:
     """
     async with management(where) as cluster:
         with progress("Listing Jobs …"):
-            seen = await _listed(cluster, wanted)
-            seen = await with_lags(where, cluster, wanted, seen)
+            async with Lags(where, cluster, wanted) as lags:
+                seen = await lags.added_to(await _listed(cluster, wanted, lags.saw))
             if not seen and not wanted.everywhere:
                 await cluster.check_namespace()
             missing = await _missing(cluster, seen, wanted)
@@ -128,8 +129,10 @@ async def get(where: Where, wanted: Wanted) -> None:
         raise Failure("; ".join(missing))
 
 
-async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
-    """What there is of each kind.
+async def _listed(
+    cluster: Cluster, wanted: Wanted, saw: Callable[[list[JobView]], None] = lambda _: None
+) -> list[JobView]:
+    """What there is of each kind; ``saw`` is called with some after the other.
 
     A kind that the cluster does not serve has no objects there, and of one that may not be listed only that is said:
     both are failures where somebody asks for the kind, or nothing else can be listed.
@@ -143,8 +146,12 @@ async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
     for kind in wanted.chosen.kinds:
         fields, labels = wanted.chosen.field_selector(kind), ",".join(map(str, wanted.filters.labels))
         pages = cluster.object_pages(kind.resource, namespace=namespace, fields=fields, labels=labels)
+        found: list[JobView] = []
         try:
-            found = [view async for jobs, _ in pages for view in wanted.views(kind, jobs)]
+            async for jobs, _ in pages:
+                some = wanted.views(kind, jobs)
+                saw(some)
+                found += some
         except (KindNotServed, NotAllowed) as failure:
             if wanted.chosen.are_asked_for:
                 raise
@@ -171,20 +178,46 @@ async def _missing(cluster: Cluster, seen: Iterable[JobView], wanted: Wanted) ->
     return texts
 
 
-async def with_lags(where: Where, cluster: Cluster, wanted: Wanted, seen: list[JobView]) -> list[JobView]:
-    """Add what only the manager knows, where it answers in time: never a reason to fail."""
-    under_way = {view.kind for view in seen if view.worker and not view.is_finished}
-    if not under_way:
-        return seen
-    namespace, told = None if wanted.everywhere else cluster.namespace, list[JobView]()
-    try:
-        async with asyncio.timeout(LAG_SECONDS), manager(where, cluster) as asked:
-            for name in sorted(under_way):
-                told += await asked.jobs(kinds()[name], namespace)
-    except (Failure, TimeoutError):
-        return seen
-    lags = {view.uid: view.lag_seconds for view in told}
-    return [msgspec.structs.replace(view, lag_seconds=lags.get(view.uid)) for view in seen]
+class Lags:
+    """How far statuses are behind, which only the manager knows: never a reason to fail.
+
+    It is asked once a Job is seen that is under way, while others are still listed.
+    """
+
+    def __init__(self, where: Where, cluster: Cluster, wanted: Wanted) -> None:
+        self._where = where
+        self._cluster = cluster
+        self._wanted = wanted
+        self._asked: asyncio.Task[list[JobView]] | None = None
+
+    async def __aenter__(self) -> Lags:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._asked is not None:
+            self._asked.cancel()
+            await asyncio.wait([self._asked])
+
+    def saw(self, seen: Iterable[JobView]) -> None:
+        """These are listed."""
+        if self._asked is None and any(view.worker and not view.is_finished for view in seen):
+            self._asked = asyncio.create_task(self._ask())
+
+    async def added_to(self, seen: list[JobView]) -> list[JobView]:
+        """Add what it has answered, or does within ``LAG_SECONDS``."""
+        if self._asked is None or not (await asyncio.wait([self._asked], timeout=LAG_SECONDS))[0]:
+            return seen
+        lags = {view.uid: view.lag_seconds for view in self._asked.result()}
+        return [msgspec.structs.replace(view, lag_seconds=lags.get(view.uid)) for view in seen]
+
+    async def _ask(self) -> list[JobView]:
+        namespace, told = None if self._wanted.everywhere else self._cluster.namespace, list[JobView]()
+        with suppress(Failure):
+            async with manager(self._where, self._cluster) as asked:
+                for kind in self._wanted.chosen.kinds:
+                    with suppress(Failure):  # it may not mirror this one
+                        told += await asked.jobs(kind, namespace)
+        return told
 
 
 def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
