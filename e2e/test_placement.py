@@ -273,7 +273,7 @@ class TestPreferences:
 
 
 def is_not_ready(found: Json | None) -> bool:
-    """Whether it is told that its pods have not been ready for long."""
+    """Whether it shows that its pods have not been ready for long."""
     listed = (found or {}).get("status", {}).get("conditions") or ()
     return any(one["reason"] == "PodsNotReady" for one in listed)
 

@@ -44,7 +44,7 @@ async def no_worker_answers(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 def is_reached(found: Json | None) -> bool:
-    """Whether nothing is said of its worker's connection: that it has no Job controller is told after five minutes."""
+    """Whether nothing is said of its worker's connection: that it has no Job controller is shown after five minutes."""
     return found is not None and reason_of(found) not in ("WorkerUnreachable", "WorkerLost")
 
 
