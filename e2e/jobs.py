@@ -26,7 +26,8 @@ RUN_FOR_KEY = "e2e.jobmirror.io/run-for"
 PREFIX = "jobmirror.io/"
 SOON_SECONDS = 14.0
 """Before a request that hangs is given up, and before a pause that has grown is over: nothing of it was waited for."""
-_LOOK_AGAIN_SECONDS = 0.05
+_LOOK_AGAIN_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 0.2
+"""Each pause is a fifth longer than the one before: looks cost both sides CPU, which those who are waited for want."""
 _WAIT_SECONDS = 120.0
 
 
@@ -153,6 +154,7 @@ async def until(
         TimeoutError: it never did; the text holds what was seen last, and what ``describe`` says.
     """
     seen: object = "nothing yet"
+    pause = _LOOK_AGAIN_SECONDS
     try:
         async with asyncio.timeout(seconds):
             while True:
@@ -162,7 +164,8 @@ async def until(
                         return found
                 except StatusError as error:
                     seen = error
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+                await asyncio.sleep(pause)
+                pause = min(1.2 * pause, _LONGEST_PAUSE_SECONDS)
     except TimeoutError:
         more = "\n" + await describe() if describe else ""
         raise TimeoutError(f"not so after {seconds} s; seen last: {seen!r}{more}") from None

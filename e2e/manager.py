@@ -33,7 +33,7 @@ STOP_SECONDS = 30.0
 """After which a kubelet kills it (``terminationGracePeriodSeconds``)."""
 _FETCH_SECONDS = 60.0
 _LOG_SHOWN = 16_000
-_LOOK_AGAIN_SECONDS = 0.02
+_LOOK_AGAIN_SECONDS = 0.1
 _LISTENING = re.compile(r" mirror: started listen=(\S+)")
 _LEADING = "leader: ok leading"
 _BAD_LINE = re.compile(r"^\S+ (ERROR|CRITICAL) |Traceback \(most recent call last\)|Warning: ")

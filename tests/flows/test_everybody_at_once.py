@@ -1,6 +1,6 @@
 """Model-based flows: random users, operators, strangers, faults and crashes, then quiet; D1–D15 hold all the time.
 
-20,000 steps, a thirtieth of them in ``make check``; more, and other seeds, by ``tests/flows/marathon.py``.
+14,000 steps, a thirtieth of them in ``make check``; more, and other seeds, by ``tests/flows/marathon.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 RUNS, STEPS = 4, 100
 """Of each seed: half of what a history of 50 steps costs is its beginning and its end."""
-SEEDS = {Everybody: 10, Jobs: 10, Interference: 10, BothKinds: 10, Queues: 5, Moving: 5}
+SEEDS = {Everybody: 6, Jobs: 6, Interference: 6, BothKinds: 6, Queues: 4, Moving: 4}
 """By machine; a step of the last two takes three times as long."""
 
 

@@ -26,7 +26,7 @@ FEW, TIMES = 25_000, 16
 MOST_TIMES = 48.0
 """For sixteen times as much: what grows with the size takes 16 times as long, with its square 256 times."""
 MOST_ROUNDS = 6
-SAMPLE = 12
+SAMPLE = 6
 """Of nearly two thousand places, for each of which 17 requests take some ten seconds of CPU."""
 _NOT_WORTH_SECONDS = 0.25
 _TICK_SECONDS = 0.002
