@@ -188,6 +188,7 @@ class Mirroring:
                 await self._work_for_ever()
             finally:
                 self.queue.close()
+                self._parts.moves.end_leading()
                 settling.cancel()
                 await self.recorder.flush(FLUSH_SECONDS)
                 sending.cancel()

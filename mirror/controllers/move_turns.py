@@ -93,14 +93,20 @@ class MoveTurns:
         """From now on this process may move."""
         self._led_since = self._environment.clock.monotonic()
 
-    def held(self, worker: str = "") -> str:
+    def end_leading(self) -> None:
+        """Somebody else may move from now on: what was reported is theirs to find out."""
+        if self._is_reported:
+            self._is_reported = False
+            self._environment.metrics.moves_held.set(0)
+
+    def held(self, worker: str) -> str:
         """Why nothing is moved from a worker now: it may be us who are cut off. Empty: nothing holds it."""
-        if self._share.assigns and self._most_that_are_lost():
-            return MOST_ARE_LOST
-        # Of several managers it may be the one that has lost them.
-        if self._share.assigns and (holder := self._terms.holder(worker)):
-            beside = {name: one for name, one in self._workers.items() if self._terms.holder(name) == holder}
-            if _most_lost_of(beside):
+        if self._share.assigns:
+            lost = self._lost()
+            if _are_most(lost, len(self._workers)):
+                return MOST_ARE_LOST
+            # Of several managers it may be the one that has lost them.
+            if len(lost) >= FEWEST_LOST and self._most_of(self._terms.holder(worker), lost):
                 return MOST_OF_HOLDER_ARE_LOST
         if self._share.follows and self.settles_in_seconds > 0:
             return JUST_TOOK_OVER
@@ -113,21 +119,37 @@ class MoveTurns:
             return AFTER_TAKING_OVER_SECONDS
         return max(0.0, self._led_since + AFTER_TAKING_OVER_SECONDS - self._environment.clock.monotonic())
 
-    def _most_that_are_lost(self) -> Collection[str]:
-        """Workers that are unreachable, where they are most of all, as far as that is ours to judge; else none."""
-        return _most_lost_of(self._workers) if self._share.assigns else ()
+    def _lost(self) -> list[str]:
+        return [one.name for one in self._workers.values() if not one.is_reachable]
+
+    def _most_of(self, holder: str, lost: Collection[str]) -> list[str]:
+        """Those of the lost workers whose slots one manager holds, where they are most that it has; else none."""
+        if not holder:
+            return []
+        theirs = [name for name in lost if self._terms.holder(name) == holder]
+        is_most = _are_most(theirs, sum(self._terms.holder(name) == holder for name in self._workers))
+        return theirs if is_most else []
+
+    def _held_by_loss(self) -> dict[str, str]:
+        """Lost workers from which nothing is moved since so many are, as far as that is ours to judge, and why."""
+        if not self._share.assigns or len(lost := self._lost()) < FEWEST_LOST:
+            return {}
+        if _are_most(lost, len(self._workers)):
+            return dict.fromkeys(lost, MOST_ARE_LOST)
+        holders = dict.fromkeys(map(self._terms.holder, lost))
+        return {name: MOST_OF_HOLDER_ARE_LOST for holder in holders for name in self._most_of(holder, lost)}
 
     def report(self) -> None:
         """A move is held: where it is since most workers are lost, that is reported once, until it is over."""
-        lost = self._most_that_are_lost()
-        if bool(lost) == self._is_reported:
+        held = self._held_by_loss()
+        if bool(held) == self._is_reported:
             return
-        self._is_reported = bool(lost)
+        self._is_reported = bool(held)
         self._environment.metrics.moves_held.set(self._is_reported)
-        if lost:
-            self._environment.log.warning("moves held", unreachable=len(lost), workers=len(self._workers))
-            for name in lost:
-                self._warn(name, "MovesHeld", f"{MOST_ARE_LOST}; its Jobs stay with it until fewer are")
+        if held:
+            self._environment.log.warning("moves held", unreachable=len(held), workers=len(self._workers))
+            for name, why in held.items():
+                self._warn(name, "MovesHeld", f"{why}; its Jobs stay with it until fewer are")
 
     def report_end(self) -> None:
         """Nobody may want to move any more: what was reported ends when it is over."""
@@ -143,7 +165,5 @@ class MoveTurns:
         return turn
 
 
-def _most_lost_of(workers: Mapping[str, Worker]) -> Collection[str]:
-    """Those that are unreachable, where they are most of these; else none."""
-    lost = tuple(one.name for one in workers.values() if not one.is_reachable)
-    return lost if len(lost) >= FEWEST_LOST and 2 * len(lost) > len(workers) else ()
+def _are_most(lost: Collection[str], of: int) -> bool:
+    return len(lost) >= FEWEST_LOST and 2 * len(lost) > of

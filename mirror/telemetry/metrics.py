@@ -245,7 +245,9 @@ class Metrics:
         self._leases_refused = counter("leases_refused", "Leases of fenced mirrors that a worker rejected", "worker")
         text = "Copies that still ran on a worker that is back, although their lease was over or it was declared dead"
         self._fence_breaches = counter("fence_breaches", text, "worker")
-        self.moves_held = gauge("moves_held", "1 while nothing is moved because most workers are unreachable")
+        self.moves_held = gauge(
+            "moves_held", "1 while nothing is moved because most workers, or most of one manager's, are unreachable"
+        )
         self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)
         self.waiting_jobs = gauge("waiting_jobs", "Sources that wait for a worker")
         text = "Sources that wait for a worker or make no progress on one, by the reason that is written on them"

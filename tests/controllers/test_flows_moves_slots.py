@@ -407,6 +407,18 @@ async def test_nothing_moves_while_most_workers_of_all_slots_are_lost() -> None:
         assert world.placed() == "north"
 
 
+async def test_who_assigns_no_more_reports_no_moves_that_are_held() -> None:
+    """S4: its process goes on with its slots, and the alert would never end."""
+    world = world_of(("east", "north", "up"))
+    async with replicas(world, policy=RESCHEDULE) as manager:
+        await running_on_east(world, manager)
+        for name in ("east", "up"):
+            world.workers[name].go_down()
+        await manager.settle(10 * MINUTE)
+        assert manager.metrics.registry.get_sample_value("jobmirror_moves_held") == 1
+    assert manager.metrics.registry.get_sample_value("jobmirror_moves_held") == 0
+
+
 async def test_nothing_moves_while_most_workers_of_one_manager_are_lost() -> None:
     """D14: of several managers it may be that one which is cut off."""
     mine, others = ("east", "down"), ("north", "up", "near")
@@ -425,6 +437,7 @@ async def test_nothing_moves_while_most_workers_of_one_manager_are_lost() -> Non
         await manager.settle(10 * MINUTE)
         assert world.placed() == "east"
         assert MOST_OF_HOLDER_ARE_LOST in (world.annotation(WAITING) or "")
+        assert "MovesHeld" in world.events()
         board.holders[index_of("east")] = board.holders[index_of("north")]
         await manager.settle(MINUTE)
         assert world.placed() == "north"

@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mirror.controllers.move_turns import AFTER_TAKING_OVER_SECONDS, JUST_TOOK_OVER, MOST_ARE_LOST, MoveTurns
+from mirror.controllers.move_turns import (
+    AFTER_TAKING_OVER_SECONDS,
+    EVERYWHERE,
+    JUST_TOOK_OVER,
+    MOST_ARE_LOST,
+    MOST_OF_HOLDER_ARE_LOST,
+    MoveScope,
+    MoveTurns,
+)
+from mirror.model.terms import Terms
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
+from mirror.sharding.share import Share
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
@@ -30,16 +40,17 @@ class _Clock(SystemClock):
 
 
 class _Turns:
-    """Three workers, and what is reported of them."""
+    """Some workers, and what is reported of them."""
 
-    def __init__(self) -> None:
-        self.workers = {name: _Worker(name) for name in ("east", "north", "west")}
+    def __init__(self, *names: str, scope: MoveScope = EVERYWHERE) -> None:
+        self.workers = {name: _Worker(name) for name in names or ("east", "north", "west")}
         self.clock, self.metrics, self.warned = _Clock(), Metrics(), list[tuple[str, str, str]]()
         self.turns = MoveTurns(
             cast(Any, self.workers),
             rate=0.0,
             environment=Environment(self.clock, get_log("test"), self.metrics),
             warn=lambda *of: self.warned.append(of),
+            scope=scope,
         )
         self.turns.begin_leading()
         self.clock.at += AFTER_TAKING_OVER_SECONDS
@@ -57,7 +68,7 @@ def test_a_look_reports_nothing() -> None:
     """Observing has no effects: who looks may decide otherwise, or not at all."""
     of = _Turns()
     of.set_reachable("west")
-    assert of.turns.held() == MOST_ARE_LOST
+    assert of.turns.held("east") == MOST_ARE_LOST
     assert (of.metric, of.warned) == (0, [])
 
 
@@ -76,7 +87,7 @@ def test_the_end_is_reported_with_the_next_turn() -> None:
     of.set_reachable("west")
     of.turns.report()
     of.set_reachable("west", "north")
-    assert of.turns.held() == ""
+    assert of.turns.held("east") == ""
     of.turns.take()
     assert of.metric == 0
 
@@ -96,6 +107,48 @@ def test_a_new_leader_waits_whoever_is_lost() -> None:
     of = _Turns()
     of.turns.begin_leading()
     of.set_reachable("west", "north")
-    assert of.turns.held() == JUST_TOOK_OVER
+    assert of.turns.held("east") == JUST_TOOK_OVER
     of.turns.report()
     assert of.metric == 0, "most are there"
+
+
+def test_what_was_reported_ends_with_the_work() -> None:
+    """Of several managers one that assigns no more goes on, and nobody would take it back."""
+    of = _Turns()
+    of.set_reachable("west")
+    of.turns.report()
+    of.turns.end_leading()
+    assert of.metric == 0
+
+
+HOLDERS = {"east": "one", "down": "one", "north": "two", "up": "two", "near": "two"}
+ASSIGNING = MoveScope(Share(slots=2), Terms(holder=lambda worker: HOLDERS.get(worker, "")))
+
+
+def test_most_workers_of_one_manager_are_reported_too() -> None:
+    """Of each that is lost there: nothing else says why its Jobs stay."""
+    of = _Turns(*HOLDERS, scope=ASSIGNING)
+    of.set_reachable("north", "up", "near")
+    assert (of.turns.held("east"), of.turns.held("north")) == (MOST_OF_HOLDER_ARE_LOST, "")
+    of.turns.report()
+    assert of.metric == 1
+    assert [(name, MOST_OF_HOLDER_ARE_LOST in text) for name, _, text in of.warned] == [("east", True), ("down", True)]
+    of.set_reachable("north", "up", "near", "down")
+    of.turns.report_end()
+    assert (of.metric, of.turns.held("east")) == (0, "")
+
+
+def test_who_holds_slots_is_asked_only_where_it_matters() -> None:
+    """Each look at a source that is to be moved asks what holds it: with one lost worker nothing can."""
+    asked: list[str] = []
+
+    def holder(worker: str) -> str:
+        asked.append(worker)
+        return "one"
+
+    of = _Turns(
+        "east", *(f"worker-{number}" for number in range(99)), scope=MoveScope(Share(slots=2), Terms(holder=holder))
+    )
+    of.set_reachable(*(name for name in of.workers if name != "east"))
+    assert of.turns.held("east") == ""
+    assert asked == []
