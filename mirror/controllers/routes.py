@@ -21,6 +21,7 @@ from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
 from mirror.model.move_requests import may_have_request
 from mirror.model.reasons import Reason
+from mirror.model.terms import request_in
 from mirror.runtime.informer import Change
 from mirror.workers.connection import State
 from mirror.workers.worker import Worker
@@ -189,7 +190,7 @@ class Routes:
             return
         if not self._intake.is_leading or not self._follows or self._is_elsewhere(kind, new):
             return  # the leader's writes; those of whoever holds its worker's slot (S2)
-        if self._share.slot is not None and may_have_request(bytes(old.status)):
+        if self._share.slot is not None and _has_request(old):
             return  # of whoever assigns
         if self._pending.take_unanswered(uid):
             return
@@ -357,6 +358,11 @@ class Routes:
 
     def has_sources_on(self, worker: str) -> bool:
         return self._sources.load_of(worker) > 0
+
+
+def _has_request(found: Object) -> bool:
+    """Whether the holder of its worker's slot requests another one: a worker's own words may be the same (D18)."""
+    return may_have_request(bytes(found.status)) and request_in(found.status_dict()) is not None
 
 
 def _carries_other_metadata(old: Object, new: Object) -> bool:

@@ -387,6 +387,19 @@ async def test_a_job_that_is_followed_although_it_is_to_go_is_found(monkeypatch:
         assert moved_message(world) != ""
 
 
+async def test_words_of_a_worker_are_no_request() -> None:
+    """D20: what somebody else writes on a source is noticed, whatever its mirror's status says."""
+    world = world_of()
+    async with replicas(world, policy=RESCHEDULE) as manager:
+        await running_on_east(world, manager)
+        stuck = condition("Stuck", world.management.clock.text(), reason="MoveWanted", message="MoveWanted")
+        for ready in (1, 0, 1, 0, 1):
+            status = {"active": 1, "ready": ready, "conditions": [*world.source()["status"]["conditions"], stuck]}
+            world.edit(lambda body, status=status: body["status"].update(status))
+            await manager.settle(2)
+        assert "StatusConflict" in world.events()
+
+
 # -- guards ------------------------------------------------------------------------------------------------------------
 
 
