@@ -10,13 +10,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from mirror.kube.errors import ApiError, KubeError, ServerFailure
-from mirror.model.terms import NO_TERMS, Terms
+from mirror.model.terms import CARRIED_OUT_SECONDS, NO_TERMS, Terms
 from mirror.runtime.clock import Clock
 from mirror.runtime.environment import Environment
 from mirror.sharding.share import EVERYTHING, Share
 from mirror.workers.worker import Worker
 
-AFTER_TAKING_OVER_SECONDS = 60.0
+AFTER_TAKING_OVER_SECONDS = CARRIED_OUT_SECONDS
+"""A minute is what D14 wants as well."""
 AFTER_RETURN_SECONDS = 60.0
 AWAY_SECONDS = 10.0
 """A watch that is cut off once is no absence."""

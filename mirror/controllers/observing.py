@@ -27,7 +27,7 @@ from mirror.decide.fencing import concerns, fence_state
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.moving import is_completed_copy, is_to_be_moved
-from mirror.decide.requested_moves import HELD_BY_GUARDS
+from mirror.decide.requested_moves import BY_POLICY
 from mirror.decide.retrying import seconds_until_due
 from mirror.decide.snapshot import (
     AssignmentState,
@@ -173,7 +173,7 @@ class Observer:
         if sight is None:
             return ""
         if request is not None and self._state.share.assigns:
-            return self._moves.held(sight.name) if request.why in HELD_BY_GUARDS else ""
+            return self._moves.held(sight.name) if request.why in BY_POLICY else ""
         return self._moves.held(sight.name) if is_moving and not sight.is_gone else ""
 
     def _retry_of(

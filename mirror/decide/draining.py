@@ -13,8 +13,8 @@ from mirror.decide.following import follow, problem_and_patch
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import policy_of
 from mirror.decide.move_requests import request_move
-from mirror.decide.moving import move_to
-from mirror.decide.plan import Action, AwaitMove, DeleteMirror, FindMirror, Plan, RequestAssignment
+from mirror.decide.moving import move_to, request_place, wait_obstruction
+from mirror.decide.plan import AT_ONCE, Action, AwaitMove, DeleteMirror, FindMirror, Plan
 from mirror.decide.snapshot import Look, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.base import Changes
@@ -24,14 +24,12 @@ from mirror.model.drains import MOVE_STARTED, MOVING
 from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
+from mirror.model.terms import CARRIED_OUT_SECONDS
 from mirror.sharding.share import Part
 
-AT_ONCE = 0.05
 GOES_LOOK_SECONDS = 1.0
 STOPS_LOOK_SECONDS = 30.0
 PLACE_LOOK_SECONDS = 60.0
-CARRIED_OUT_SECONDS = 60.0
-"""No API server carries a request out later than that (S8)."""
 STOP = "stopped for a drain"
 """Names the change that suspends a mirror."""
 
@@ -122,7 +120,6 @@ def _let_it_go(seen: Snapshot, mirror: Object) -> Plan | None:
     status = stored.leaving_status(following.status, worker.name, uid, seen.now)
     if status is not None:
         write, later = source_write(seen, status=status)
-        # Our own write names no key: what it allows is done at once.
         return Plan(f"has stopped on {worker.name}, which is drained", (*write, _KEEP), min(later or AT_ONCE, AT_ONCE))
     if not stored.is_leaving or stored.mirror_uid != uid:
         why = "what is stored in its status does not allow it to leave a drained worker"
@@ -140,8 +137,7 @@ def _go(seen: Snapshot) -> Plan | None:
     if not memory.first_create:
         if not source.stored.is_leaving:
             return None  # it may be there, or come: it is made or found first
-        left = max(seen.settles_in_seconds, memory.unanswered_at + CARRIED_OUT_SECONDS - seen.monotonic)
-        if left > 0:
+        if (left := _seconds_until_carried_out(seen)) > 0:
             return Plan("one that was sent before may come yet", (_KEEP,), left)
         uid = source.stored.mirror_uid or ""
         if memory.look is None or memory.looked_for != uid:
@@ -156,6 +152,11 @@ def _go(seen: Snapshot) -> Plan | None:
     return move_to(seen, seen.assignment.assigned or "", GONE_BY_DRAIN)
 
 
+def _seconds_until_carried_out(seen: Snapshot) -> float:
+    """Until no create can arrive there any more: neither one of before we hold its slot, nor one without an answer."""
+    return max(seen.settles_in_seconds, seen.memory.unanswered_at + CARRIED_OUT_SECONDS - seen.monotonic)
+
+
 def is_place_wanted(seen: Snapshot) -> bool:
     """Whether its worker is drained, and it is to leave that once there is another one for it."""
     worker, mirror = seen.worker, seen.mirror
@@ -168,7 +169,8 @@ def request_by_drain(seen: Snapshot) -> MoveRequest | None:
         return None
     memory, stored = seen.memory, seen.source.stored
     uid = stored.mirror_uid or ""
-    is_proved = stored.is_leaving and memory.look in (Look.GONE, Look.FOREIGN) and memory.looked_for == uid
+    is_gone = memory.look in (Look.GONE, Look.FOREIGN) and memory.looked_for == uid
+    is_proved = stored.is_leaving and is_gone and _seconds_until_carried_out(seen) <= 0
     return GONE_BY_DRAIN if memory.first_create or is_proved else None
 
 
@@ -178,16 +180,11 @@ def _wait_for_place_and_turn(seen: Snapshot) -> Plan | None:
         return _wait_until_found(seen)
     assignment, memory = seen.assignment, seen.memory
     if assignment.assigned is None or assignment.assigned == seen.source.placed:
-        if assignment.available is not None and assignment.available != seen.source.placed:
-            request = RequestAssignment(assignment.available)
-            return Plan(f"may go on on {assignment.available}", (request, AwaitMove()), AT_ONCE)
-        why = assignment.obstruction
-        requests: tuple[Action, ...] = (RequestAssignment(is_reason_reported=why is not None),)
-        if why is not None and why.reason == Reason.INVALID_ANNOTATION:
-            requests = ()
+        to, actions = request_place(seen)
+        if to is not None:
+            return Plan(f"may go on on {to}", actions, AT_ONCE)
         meanwhile = _meanwhile(seen)
-        again = min(meanwhile.again_after_seconds or PLACE_LOOK_SECONDS, PLACE_LOOK_SECONDS)
-        return replace(meanwhile, actions=(*requests, *meanwhile.actions), again_after_seconds=again)
+        return replace(meanwhile, actions=(*actions, *meanwhile.actions))
     if memory.move_at is None:
         return Plan(f"goes on on {assignment.assigned} when it is its turn", (AwaitMove(),))
     if seen.monotonic < memory.move_at:
@@ -200,21 +197,16 @@ def _wait_until_found(seen: Snapshot) -> Plan | None:
     if seen.request is not None and seen.is_request_current:
         if seen.request.step is not Step.PLACE:
             return None
-        meanwhile = _meanwhile(seen)
-        again = min(meanwhile.again_after_seconds or PLACE_LOOK_SECONDS, PLACE_LOOK_SECONDS)
-        return replace(meanwhile, again_after_seconds=again)
+        return _meanwhile(seen)
     return replace(request_move(seen, PLACE_BY_DRAIN), again_after_seconds=AT_ONCE)
 
 
 def _meanwhile(seen: Snapshot) -> Plan:
     """What is done for it while it has no other place: it is followed, unless it has stopped already."""
     if seen.source.stored.is_leaving or seen.mirror is None:
-        worker = seen.worker.name if seen.worker is not None else ""
-        text = f"worker {worker} is drained; the Job waits for another worker"
-        why = seen.assignment.obstruction
-        waiting = Obstruction(
-            Reason.WORKERS_FULL if why is None else why.reason, text + (f": {why.text}" if why else "")
-        )
-        write, later = source_write(seen, waiting=waiting)
-        return Plan(text, write, later)
-    return follow(seen) or Plan("waits for another worker")
+        write, later = source_write(seen, waiting=wait_obstruction(seen, GONE_BY_DRAIN))
+        plan = Plan("has stopped, and waits for another worker", write, later)
+    else:
+        plan = follow(seen) or Plan("waits for another worker")
+    again = min(plan.again_after_seconds or PLACE_LOOK_SECONDS, PLACE_LOOK_SECONDS)
+    return replace(plan, again_after_seconds=again)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from mirror.batch import times
-from mirror.decide.plan import REQUESTED, Action, AwaitMove, Plan, WriteSource
+from mirror.decide.plan import AT_ONCE, REQUESTED, Action, AwaitMove, Plan, WriteSource
 from mirror.decide.snapshot import Snapshot
 from mirror.decide.writing import shown_obstruction, source_write
 from mirror.model.move_requests import MoveRequest, Step, Why
@@ -18,8 +18,6 @@ from mirror.model.terms import recorded_anew, term_of, with_request
 
 WITHDRAWN, PLACE_REQUESTED, PLACE_FOUND = "withdrawn", "place requested", "place found"
 LOOK_SECONDS = 15.0
-AT_ONCE = 0.05
-"""Our own write names no key: what it allows is done at once."""
 A_SECOND = 1.0
 """Times in a status are whole ones."""
 

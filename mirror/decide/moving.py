@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mirror.decide.fencing import marked, moment
 from mirror.decide.loss_policies import is_to_be_fenced, policy_of
 from mirror.decide.move_requests import request_move, wait_text
-from mirror.decide.plan import AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
+from mirror.decide.plan import AT_ONCE, Action, AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
 from mirror.decide.snapshot import FenceState, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.terms import in_term
 from mirror.decide.writing import source_write
@@ -31,8 +31,6 @@ from mirror.sharding.share import Part
 HELD_LOOK_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
 LIMIT_REACHED = " (it was moved as often as workers.moveLimit allows)"
-AT_ONCE = 0.05
-"""It had its turn, and another worker since: nobody else wakes it."""
 TURN_LASTS_SECONDS = 60.0
 """A turn that was not taken for so long is none any more."""
 
@@ -110,21 +108,31 @@ def wait_for_turn(seen: Snapshot, to: str) -> Plan | None:
 
 def wait_for_place(seen: Snapshot, request: MoveRequest) -> Plan:
     """Have it assigned to another worker, or where it may stay to the same."""
-    placed = seen.source.placed or ""
-    assignment, name = seen.assignment, None if request.may_stay else placed
-    if assignment.available is not None and assignment.available != name:
-        wanted, again = RequestAssignment(assignment.available), None if seen.memory.move_at is None else AT_ONCE
-        return Plan(f"may be moved to {assignment.available}", (wanted, AwaitMove()), again)
-    why = assignment.obstruction
-    text = wait_text(request, placed) + (f": {why.text}" if why else "")
-    reason = Reason.WORKER_LOST
-    if request.why is Why.DRAINED:
-        reason = Reason(why.reason) if why is not None else Reason.WORKERS_FULL
-    write, later = source_write(seen, waiting=Obstruction(reason, text))
-    wanted = RequestAssignment(is_reason_reported=why is not None)
-    is_invalid = why is not None and why.reason in OF_NO_WORKER
-    requests = () if is_invalid else (wanted,)
-    return Plan(text, (*requests, *write), min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS))
+    to, actions = request_place(seen, may_stay=request.may_stay)
+    if to is not None:
+        return Plan(f"may be moved to {to}", actions, None if seen.memory.move_at is None else AT_ONCE)
+    waiting = wait_obstruction(seen, request)
+    write, later = source_write(seen, waiting=waiting)
+    return Plan(waiting.text, (*actions, *write), min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS))
+
+
+def wait_obstruction(seen: Snapshot, request: MoveRequest) -> Obstruction:
+    """What the source says while there is no other worker for it."""
+    why = seen.assignment.obstruction
+    text = wait_text(request, seen.source.placed or "") + (f": {why.text}" if why else "")
+    if request.why is not Why.DRAINED:
+        return Obstruction(Reason.WORKER_LOST, text)
+    return Obstruction(why.reason if why is not None else Reason.WORKERS_FULL, text)
+
+
+def request_place(seen: Snapshot, *, may_stay: bool = False) -> tuple[str | None, tuple[Action, ...]]:
+    """The worker that is free for it, if there is one beside its own, and what has it assigned, now or later."""
+    to, why = seen.assignment.available, seen.assignment.obstruction
+    if to is not None and (may_stay or to != seen.source.placed):
+        return to, (RequestAssignment(to), AwaitMove())
+    if why is not None and why.reason in OF_NO_WORKER:
+        return None, ()
+    return None, (RequestAssignment(is_reason_reported=why is not None),)
 
 
 def move_to(seen: Snapshot, to: str, request: MoveRequest, *, because: str = "") -> Plan:

@@ -12,6 +12,8 @@ from mirror.decide.snapshot import MemoryChange
 from mirror.kinds.base import Changes
 
 REQUESTED = "requested"
+AT_ONCE = 0.05
+"""Seconds. Our own write names no key, and a worker that was assigned wakes nobody: what they allow is done at once."""
 
 
 class WriteSource(msgspec.Struct, frozen=True):

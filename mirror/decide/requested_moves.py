@@ -9,20 +9,19 @@ from __future__ import annotations
 from mirror.decide.draining import PLACE_LOOK_SECONDS, is_place_wanted, request_by_drain
 from mirror.decide.expired_leases import request_by_expiry
 from mirror.decide.loss_policies import policy_of
-from mirror.decide.move_requests import AT_ONCE, LOOK_SECONDS, answer_found, request_move, void, withdraw
-from mirror.decide.moving import move_to, request_by_loss, wait_for_place, wait_for_turn
-from mirror.decide.plan import AwaitMove, ConfirmRequest, Plan, RequestAssignment
+from mirror.decide.move_requests import LOOK_SECONDS, answer_found, request_move, void, withdraw
+from mirror.decide.moving import move_to, request_by_loss, request_place, wait_for_place, wait_for_turn
+from mirror.decide.plan import AT_ONCE, AwaitMove, ConfirmRequest, Plan
 from mirror.decide.snapshot import Snapshot
 from mirror.decide.writing import source_write
 from mirror.model.losses import OnLoss
 from mirror.model.move_requests import MoveRequest, Step, Why
-from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
+from mirror.model.reasons import Obstruction, Reason
 from mirror.model.terms import term_of
 from mirror.sharding.share import Part
 
-_BY_POLICY = (Why.LOST, Why.FENCED)
-HELD_BY_GUARDS = (Why.LOST, Why.FENCED)
-"""What is moved because we believe its worker to be lost: it may be us who are cut off (D14)."""
+BY_POLICY = (Why.LOST, Why.FENCED)
+"""What is moved because its worker is believed to be lost, as its policy says: it may be us who are cut off (D14)."""
 
 
 def settle_request(seen: Snapshot) -> Plan | None:
@@ -83,13 +82,10 @@ def move_as_requested(seen: Snapshot) -> Plan | None:
 def _find_place(seen: Snapshot, request: MoveRequest, assigned: str | None) -> Plan:
     """What is to be drained goes on where it is until there is another worker for it, which is then kept."""
     if assigned is None:
-        available = seen.assignment.available
-        if available is not None:
-            return Plan(f"may go on on {available}", (RequestAssignment(available), AwaitMove()), AT_ONCE)
-        why = seen.assignment.obstruction
-        requests = (RequestAssignment(is_reason_reported=why is not None),)
-        is_invalid = why is not None and why.reason in OF_NO_WORKER
-        return Plan("waits for another worker", () if is_invalid else requests, PLACE_LOOK_SECONDS)
+        to, actions = request_place(seen)
+        if to is not None:
+            return Plan(f"may go on on {to}", actions, AT_ONCE)
+        return Plan("waits for another worker", actions, PLACE_LOOK_SECONDS)
     if request.step is Step.FOUND:
         return Plan(f"{assigned} is kept for it", (AwaitMove(takes_turn=False),), PLACE_LOOK_SECONDS)
     return wait_for_turn(seen, assigned) or answer_found(seen, request)
@@ -104,6 +100,6 @@ def _may_be_moved(seen: Snapshot, request: MoveRequest) -> bool:
         return False
     if seen.memory.other_manager or not source.kind.can_move:
         return False
-    if request.why not in _BY_POLICY:
+    if request.why not in BY_POLICY:
         return True
     return policy_of(source, seen.policy, seen.namespace_on_loss).on_loss is not OnLoss.WAIT

@@ -16,6 +16,7 @@ from mirror.decide.following import follow, problem_and_patch
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.plan import (
+    AT_ONCE,
     Action,
     AwaitMove,
     DeleteMirror,
@@ -36,7 +37,6 @@ from mirror.model.losses import OnNamespace
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.retries import MOST_TRIED, ProofState, Retries, RetryState
 
-AT_ONCE = 0.05
 GOES_LOOK_SECONDS = 1.0
 LOOK_SECONDS = 15.0
 PLACE_LOOK_SECONDS = 60.0

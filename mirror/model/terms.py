@@ -17,6 +17,10 @@ _BEFORE_TERM, _BEFORE_REQUEST = ":", ","
 """As reasons of conditions may have them."""
 
 
+CARRIED_OUT_SECONDS = 60.0
+"""No API server carries a request out later than that after it was sent (S8)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The terms that one instance of mirroring knows of; empty texts where there are none."""

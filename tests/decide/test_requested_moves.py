@@ -313,6 +313,9 @@ def test_a_drained_job_is_requested_to_go_once_its_absence_is_proved() -> None:
     assert "FindMirror" in kinds(decide(holder(of, worker=DRAINED)))
     gone = remembering(look=Look.GONE, looked_for="m")
     assert request_in(status_of(decide(holder(of, worker=DRAINED, memory=gone)))) == GONE
+    known_before = remembering(look=Look.GONE, looked_for="m", unanswered_at=MONOTONIC - 50)
+    unproved = decide(holder(of, worker=DRAINED, memory=known_before))
+    assert (kinds(unproved), unproved.again_after_seconds) == (["AwaitMove"], 10.0)
 
 
 # -- who held its worker before ----------------------------------------------------------------------------------------
