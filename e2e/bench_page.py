@@ -140,7 +140,9 @@ async def viewers(one: Served, count: int, seconds: float) -> None:
         share = (one.cpu_seconds() - before) / (time.monotonic() - began)
         for task in looking:
             task.cancel()
-    late = [at - one.changed[number] for number, at in seen]
+    # What was seen in the last moment may not have been read from the process yet.
+    late = [at - one.changed[number] for number, at in seen if number in one.changed]
+    assert late, "nothing changed meanwhile"
     print(f"{count} open pages, {CHANGES_A_SECOND:g} changes a second: {share:.1%} of a core", flush=True)
     print(f"a change is in each after {percentile(late, 0.5):.3f} s (p50), {percentile(late, 0.99):.3f} s (p99)")
 

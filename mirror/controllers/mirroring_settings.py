@@ -20,7 +20,7 @@ from mirror.sharding.share import EVERYTHING, Share
 
 @dataclass(frozen=True, slots=True)
 class MirroringSettings:
-    """Each field is a setting's, or what was found out of the management cluster at the start."""
+    """Each field is a setting's, or was found out of the management cluster, or says which part of the work it is."""
 
     namespace: str
     """Where Secrets and the record of workers are."""

@@ -224,7 +224,7 @@ class SourceWriter:
         if write.shows_waiting:
             t.state.memories.set(seen.source.uid, waiting_written_at=t.environment.clock.monotonic())
         if write.about_request:
-            self._log.warning("another worker", source=key, worker=seen.source.placed, request=write.about_request)
+            self._log.warning("move request", source=key, worker=seen.source.placed, step=write.about_request)
         if write.moves_from is not None:
             t.state.memories.begin_anew(seen.source.uid)
             self._log.warning("moved", source=key, origin=write.moves_from, to=write.records)

@@ -107,7 +107,7 @@ class JobController:
             metrics=metrics,
             clock=clock,
         )
-        self._orphans, self._syncer = self._make_workers(client, settings.behaviour, events, cache_waiters, clock)
+        self._orphans, self._syncer = self._make_consumers(client, settings.behaviour, events, cache_waiters, clock)
         self.informers = Informers(
             {
                 f"{what} {number}": informer
@@ -117,7 +117,7 @@ class JobController:
             log=log,
         )
 
-    def _make_workers(
+    def _make_consumers(
         self, client: Client, behaviour: Behaviour, events: Events, cache_waiters: CacheWaiters, clock: Clock
     ) -> tuple[Orphans, Syncer]:
         """What works on the keys of both queues; they share how many requests go on at a time."""

@@ -38,10 +38,8 @@ class Why(StrEnum):
     """Its absence there is proved."""
 
 
-_WHY = {Why.LOST: "worker {} is lost", Why.GONE: "worker {} is lost", Why.FENCED: "worker {} is lost"} | {
-    Why.EXPIRED: "the lease on worker {} has expired",
-    Why.DRAINED: "worker {} is drained",
-}
+_LOST = "worker {} is lost"
+_BECAUSE = {Why.EXPIRED: "the lease on worker {} has expired", Why.DRAINED: "worker {} is drained"}
 _PROMISES = {Why.FENCED: FENCED, Why.EXPIRED: FENCED, Why.GONE: GONE}
 _UNMADE = "Unmade"
 _TEXT = re.compile(f"({'|'.join(Step)})({'|'.join(filter(None, Why))})?({_UNMADE})?")
@@ -68,7 +66,7 @@ class MoveRequest(msgspec.Struct, frozen=True):
 
     def because(self, worker: str) -> str:
         """Why, for people."""
-        return _WHY[self.why].format(worker)
+        return _BECAUSE.get(self.why, _LOST).format(worker)
 
     def left_on(self, worker: str, uid: str) -> LeftBehind | None:
         """What is left on the worker; ``uid``: of the mirror there, empty where it is not known."""

@@ -169,8 +169,6 @@ async def test_what_was_never_made_leaves_nothing_behind() -> None:
     async with replicas(world, policy=RESCHEDULE) as manager:
         world.annotate_worker("north", cordoned="true")
         await manager.settle(2)
-        for wire in world.workers.values():
-            wire.arrange("create", "jobs", Fault.BREAK, times=1)
         world.workers["east"].arrange("create", "jobs", Fault.BREAK, times=1000)
         world.create(job())
         await manager.settle(5)

@@ -15,7 +15,8 @@ def recipe(target: str) -> list[str]:
     """The commands of a target, and of the section's heading where it has one."""
     lines = re.search(rf"^{re.escape(target)}:[^\n]*\n((?:\t[^\n]*\n)*)", MAKEFILE, re.MULTILINE)
     assert lines is not None, target
-    return [one.strip().removeprefix("@") for one in re.split(r"\n|&&|\|\|", lines[1]) if one.strip()]
+    unquoted = re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "''", lines[1])
+    return [one.strip().removeprefix("@") for one in re.split(r"\n|&&|[|;]+", unquoted) if one.strip()]
 
 
 def targets(target: str) -> list[str]:

@@ -66,8 +66,10 @@ class Replica:
         client = client_of(self.world.management, peer=self.name, permit=holding.permit)
         connector = partial(self.world.connect, peer=self.name, permit=holding.permit)
         settings = settings_of(self.world.origin, share=share, terms=terms, **self._changes)
-        yield Instance(build_mirroring(client, settings, connector=connector, environment=self.environment))
-        await client.close()
+        try:
+            yield Instance(build_mirroring(client, settings, connector=connector, environment=self.environment))
+        finally:
+            await client.close()
 
     @property
     def shares(self) -> list[str]:
