@@ -15,15 +15,20 @@ from mirror.cli.user import get
 from mirror.cli.user.cluster import Cluster
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.get import Lags, Wanted
+from mirror.cli.user.naming import Chosen
 from mirror.cli.user.options import Where
 from mirror.kinds.base import Kind
+from mirror.kinds.registry import JOB
 from mirror.model.views import JobView
+from tests.doubles.drills import DRILL
 
 UNDER_WAY = JobView(kind="Job", namespace="n", name="a", uid="1", state="Running", worker="east")
+DRILLING = JobView(kind="Drill", namespace="n", name="d", uid="4", state="Running", worker="east")
 WAITING = JobView(kind="Job", namespace="n", name="b", uid="2", state="Waiting")
 OVER = JobView(
     kind="Job", namespace="n", name="c", uid="3", state="Complete", worker="east", finished="2026-03-01T11:00:00Z"
 )
+BOTH = Wanted(chosen=Chosen((JOB, DRILL)))
 WHERE = cast("Where", None)
 CLUSTER = cast("Cluster", SimpleNamespace(namespace="n"))
 
@@ -33,6 +38,7 @@ class Manager:
 
     def __init__(self) -> None:
         self.is_away = self.is_silent = self.refuses = False
+        self.silent_of: set[str] = set()
         self.asked: list[tuple[str, str | None]] = []
         self.left = 0
 
@@ -47,7 +53,7 @@ class Manager:
 
     async def jobs(self, kind: Kind, namespace: str | None) -> list[JobView]:
         self.asked.append((kind.name, namespace))
-        if self.is_silent:
+        if self.is_silent or kind.name in self.silent_of:
             await asyncio.Event().wait()
         if self.refuses:
             raise Failure("it does not mirror this kind")
@@ -69,25 +75,45 @@ async def turns() -> None:
 
 async def listed(seen: list[JobView]) -> list[float | None]:
     async with Lags(WHERE, CLUSTER, Wanted()) as lags:
-        lags.saw(seen)
+        lags.saw(JOB, seen)
         return [view.lag_seconds for view in await lags.added_to(seen)]
 
 
 async def test_it_is_asked_while_others_are_still_listed(manager: Manager) -> None:
     async with Lags(WHERE, CLUSTER, Wanted()) as lags:
-        lags.saw([WAITING])
+        lags.saw(JOB, [WAITING])
         await turns()
         assert manager.asked == []
-        lags.saw([UNDER_WAY])
-        lags.saw([UNDER_WAY])
+        lags.saw(JOB, [UNDER_WAY])
+        lags.saw(JOB, [UNDER_WAY])
         await turns()
         assert manager.asked == [("Job", "n")], "once, and before the list has ended"
         assert [view.lag_seconds for view in await lags.added_to([WAITING, UNDER_WAY])] == [None, 0.5]
 
 
+async def test_of_kinds_of_which_nothing_is_under_way_it_is_not_asked(manager: Manager) -> None:
+    """It mirrors twenty kinds perhaps, and lets each user list so many at a time."""
+    async with Lags(WHERE, CLUSTER, BOTH) as lags:
+        lags.saw(JOB, [UNDER_WAY])
+        assert [view.lag_seconds for view in await lags.added_to([UNDER_WAY])] == [0.5]
+        assert manager.asked == [("Job", "n")]
+
+
+async def test_a_kind_that_it_does_not_answer_for_costs_no_other_its_lag(
+    manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(get, "LAG_SECONDS", 0.01)
+    manager.silent_of.add("Drill")
+    async with Lags(WHERE, CLUSTER, BOTH) as lags:
+        lags.saw(JOB, [UNDER_WAY])
+        lags.saw(DRILL, [DRILLING])
+        assert [view.lag_seconds for view in await lags.added_to([UNDER_WAY, DRILLING])] == [0.5, None]
+    assert manager.asked == [("Job", "n"), ("Drill", "n")]
+
+
 async def test_of_all_namespaces_it_is_asked_for_all(manager: Manager) -> None:
     async with Lags(WHERE, CLUSTER, Wanted(everywhere=True)) as lags:
-        lags.saw([UNDER_WAY])
+        lags.saw(JOB, [UNDER_WAY])
         await lags.added_to([UNDER_WAY])
     assert manager.asked == [("Job", None)]
 
@@ -117,7 +143,7 @@ async def test_a_list_that_fails_leaves_no_question_open(manager: Manager) -> No
 
     async def fail() -> None:
         async with Lags(WHERE, CLUSTER, Wanted()) as lags:
-            lags.saw([UNDER_WAY])
+            lags.saw(JOB, [UNDER_WAY])
             await turns()
             raise Failure("forbidden")
 

@@ -166,7 +166,7 @@ class Cluster:
             request = requests.list_page(resource, namespace=namespace, label_selector=labels, continue_token=token)
             if fields:
                 request = replace(request, query=(*request.query, ("fieldSelector", fields)))
-            return asyncio.create_task(self._sent(request, doing))
+            return asyncio.create_task(self._sent(request, doing), name=f"list {doing.resource}")
 
         asked = ask("")
         try:

@@ -130,7 +130,7 @@ async def get(where: Where, wanted: Wanted) -> None:
 
 
 async def _listed(
-    cluster: Cluster, wanted: Wanted, saw: Callable[[list[JobView]], None] = lambda _: None
+    cluster: Cluster, wanted: Wanted, saw: Callable[[Kind, list[JobView]], None] = lambda *_: None
 ) -> list[JobView]:
     """What there is of each kind; ``saw`` is called with some after the other.
 
@@ -150,7 +150,7 @@ async def _listed(
         try:
             async for jobs, _ in pages:
                 some = wanted.views(kind, jobs)
-                saw(some)
+                saw(kind, some)
                 found += some
         except (KindNotServed, NotAllowed) as failure:
             if wanted.chosen.are_asked_for:
@@ -181,43 +181,53 @@ async def _missing(cluster: Cluster, seen: Iterable[JobView], wanted: Wanted) ->
 class Lags:
     """How far statuses are behind, which only the manager knows: never a reason to fail.
 
-    It is asked once a Job is seen that is under way, while others are still listed.
+    It is asked about a kind once one of it is seen that is under way, while others are still listed.
     """
 
     def __init__(self, where: Where, cluster: Cluster, wanted: Wanted) -> None:
         self._where = where
         self._cluster = cluster
-        self._wanted = wanted
-        self._asked: asyncio.Task[list[JobView]] | None = None
+        self._namespace = None if wanted.everywhere else cluster.namespace
+        self._kinds: set[str] = set()
+        self._to_ask: asyncio.Queue[Kind | None] = asyncio.Queue()
+        self._seconds: dict[str, float | None] = {}
+        self._asking: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Lags:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._asked is not None:
-            self._asked.cancel()
-            await asyncio.wait([self._asked])
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
 
-    def saw(self, seen: Iterable[JobView]) -> None:
+    def saw(self, kind: Kind, seen: Iterable[JobView]) -> None:
         """These are listed."""
-        if self._asked is None and any(view.worker and not view.is_finished for view in seen):
-            self._asked = asyncio.create_task(self._ask())
+        if kind.name in self._kinds or not any(view.worker and not view.is_finished for view in seen):
+            return
+        self._kinds.add(kind.name)
+        self._to_ask.put_nowait(kind)
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask(), name="ask the manager for lags")
 
     async def added_to(self, seen: list[JobView]) -> list[JobView]:
         """Add what it has answered, or does within ``LAG_SECONDS``."""
-        if self._asked is None or not (await asyncio.wait([self._asked], timeout=LAG_SECONDS))[0]:
+        if self._asking is None:
             return seen
-        lags = {view.uid: view.lag_seconds for view in self._asked.result()}
-        return [msgspec.structs.replace(view, lag_seconds=lags.get(view.uid)) for view in seen]
+        self._to_ask.put_nowait(None)
+        done, _ = await asyncio.wait([self._asking], timeout=LAG_SECONDS)
+        for task in done:
+            task.result()
+        return [msgspec.structs.replace(view, lag_seconds=self._seconds.get(view.uid)) for view in seen]
 
-    async def _ask(self) -> list[JobView]:
-        namespace, told = None if self._wanted.everywhere else self._cluster.namespace, list[JobView]()
+    async def _ask(self) -> None:
+        """About each kind, until there are no more."""
         with suppress(Failure):
             async with manager(self._where, self._cluster) as asked:
-                for kind in self._wanted.chosen.kinds:
+                while (kind := await self._to_ask.get()) is not None:
                     with suppress(Failure):  # it may not mirror this one
-                        told += await asked.jobs(kind, namespace)
-        return told
+                        told = await asked.jobs(kind, self._namespace)
+                        self._seconds |= {view.uid: view.lag_seconds for view in told}
 
 
 def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
