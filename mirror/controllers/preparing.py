@@ -6,7 +6,6 @@ from mirror.controllers.state import MirroringState
 from mirror.decide.identity import Identity
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object, Partial
-from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.terms import NO_TERMS, request_in, term_of
 from mirror.workers.registry import Registry
@@ -62,12 +61,8 @@ class Preparer:
             state.memories.set(uid, first_create=is_first and not self._has_mirror(kind, source), seen_in_term=own)
 
     def _has_mirror(self, kind: Kind, source: Object) -> bool:
-        """Whether its worker has, or had when it was last reachable, an object of its name that is one of it."""
-        worker, metadata = self._state.workers.get(kind.summary(source).placed or ""), source.metadata
-        if worker is None:
-            return False
-        found = worker.mirrors_of(kind).get(worker.namespace_of(metadata.namespace), metadata.name)
-        return found is not None and found.labels.get(names.SOURCE_UID) == metadata.uid
+        worker, namespace = self._state.workers.get(kind.summary(source).placed or ""), source.metadata.namespace
+        return worker is not None and worker.mirrors_of(kind).has_one_of(source, worker.namespace_of(namespace))
 
     def _partial_mirror(self, kind: Kind, source: Object, worker: Worker) -> Partial | None:
         """A source's mirror of which only the metadata is cached: nothing is concluded from the rest (D11, D29)."""

@@ -40,20 +40,21 @@ class Returning:
         Raises:
             KubeError: a cluster does not say.
         """
-        mirrors, is_sent = worker.mirrors_of(kind), False
-        was_going = mirrors.is_going(mirror)
+        mirrors = worker.mirrors_of(kind)
+        may_go = was_going = mirrors.is_going(mirror)
         mirrors.note_going(mirror)
         try:
             judged = await self._judge(worker, kind, mirror)
             if judged is not None:
-                is_sent = True
+                may_go = True
                 await self._delete(worker, kind, *judged)
         except KubeError as error:
             is_refused = isinstance(error, ApiError) and not isinstance(error, ServerFailure)
-            is_sent = is_sent and not (is_refused or was_certainly_not_done(error))
+            if is_refused or was_certainly_not_done(error):
+                may_go = was_going
             raise
         finally:
-            if not (is_sent or was_going):
+            if not may_go:
                 mirrors.note_going(mirror, is_so=False)
 
     async def _judge(self, worker: Worker, kind: Kind, mirror: Object) -> tuple[Object, Object] | None:

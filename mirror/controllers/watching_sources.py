@@ -13,7 +13,6 @@ from mirror.kinds.registry import resource_name
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
-from mirror.model import names
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers, WatchRefusals
@@ -87,9 +86,7 @@ def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:
 
 
 def _has_mirror(workers: Mapping[str, Worker], kind: Kind, source: Object) -> bool:
-    metadata = source.metadata
-    for worker in workers.values():
-        mirror = worker.mirrors_of(kind).get(worker.namespace_of(metadata.namespace), metadata.name)
-        if mirror is not None and mirror.labels.get(names.SOURCE_UID) == metadata.uid:
-            return True
-    return False
+    namespace = source.metadata.namespace
+    return any(
+        worker.mirrors_of(kind).has_one_of(source, worker.namespace_of(namespace)) for worker in workers.values()
+    )

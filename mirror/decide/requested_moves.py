@@ -70,13 +70,19 @@ def move_as_requested(seen: Snapshot) -> Plan | None:
         return _find_place(seen, request, assigned)
     if assigned is None:
         return wait_for_place(seen, request)
-    if (waiting := wait_for_turn(seen, assigned)) is not None:
+    if not _had_turn(seen, request) and (waiting := wait_for_turn(seen, assigned)) is not None:
         return waiting
     if seen.memory.request_confirmed != source.found.metadata.resource_version:
         confirm = ConfirmRequest(source.placed, term_of(source.stored.status))
         return Plan("whether who requested it holds that slot", (confirm, AwaitMove(takes_turn=False)), LOOK_SECONDS)
     because = request.because(source.placed) if request.why is Why.EXPIRED else ""
     return move_to(seen, assigned, request, because=because)
+
+
+def _had_turn(seen: Snapshot, request: MoveRequest) -> bool:
+    """What is drained had it when a place was found for it, however long it took to stop since."""
+    turn = seen.memory.move_at
+    return request.why is Why.DRAINED and turn is not None and turn <= seen.monotonic
 
 
 def _find_place(seen: Snapshot, request: MoveRequest, assigned: str | None) -> Plan:

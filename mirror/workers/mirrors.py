@@ -102,6 +102,11 @@ class MirrorStore(Store):
         self._surplus_bytes -= self._surplus.pop(name, 0)
         return super().remove(name)
 
+    def has_one_of(self, source: Object, namespace: str) -> bool:
+        """Whether there is, or was when the worker was last reachable, a mirror of this source in this namespace."""
+        found = self.get(namespace, source.metadata.name)
+        return found is not None and found.labels.get(names.SOURCE_UID) == source.metadata.uid
+
     def note_going(self, found: Object, *, is_so: bool = True) -> None:
         """Nothing is to be built on an object that we may delete any moment; or not any more."""
         if is_so and self.get(*name_of(found)) is not None:

@@ -225,6 +225,13 @@ def test_it_waits_for_its_turn_first() -> None:
     assert kinds(decide(assigner(of, "west"))) == ["AwaitMove"]
 
 
+def test_what_is_drained_takes_one_turn() -> None:
+    """D15: when its place is found, however long its pods take to end: else a drain goes at half of ``moveRate``."""
+    of = recorded(MoveRequest(why=Why.DRAINED))
+    plan = decide(assigner(of, "west", memory=remembering(move_at=MONOTONIC - 500, request_confirmed="7")))
+    assert [one.records for one in plan.actions if isinstance(one, WriteSource)] == ["west"]
+
+
 @pytest.mark.parametrize(
     "found",
     [
