@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import socket
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -279,7 +277,7 @@ async def _build(
         management, replace(wanted, share=Share(slots=slots)), connector=connect, environment=environment, traces=traces
     )
     registry, origin = mirroring.registry, wanted.transform.origin
-    lease = _lease(settings)
+    lease = LeaseSettings.of_process(settings.leader_election, settings.namespace, names.LEASE)
     leadership = sharded = None
     if slots > 1:
         sharded = Sharded(
@@ -311,19 +309,6 @@ async def _build(
     gauges = Gauges(mirroring, beside=beside, cluster=management.name, metrics=metrics, clock=clock)
     metrics.before_scrape(gauges.refresh)
     return manager
-
-
-def _lease(settings: Settings) -> LeaseSettings:
-    """Of whoever works; our name is one that no other process has, on this machine or another."""
-    election = settings.leader_election
-    return LeaseSettings(
-        settings.namespace,
-        names.LEASE,
-        identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
-        duration_seconds=election.lease_duration_seconds,
-        renew_deadline_seconds=election.renew_deadline_seconds,
-        retry_period_seconds=election.retry_period_seconds,
-    )
 
 
 def _first(failure: BaseException) -> BaseException:

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import socket
-import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -280,14 +277,7 @@ def _leadership(
     election = settings.leader_election
     if not election.enabled:
         return None
-    lease = LeaseSettings(
-        settings.lease_namespace,
-        names.JOB_CONTROLLER_LEASE,
-        identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
-        duration_seconds=election.lease_duration_seconds,
-        renew_deadline_seconds=election.renew_deadline_seconds,
-        retry_period_seconds=election.retry_period_seconds,
-    )
+    lease = LeaseSettings.of_process(election, settings.lease_namespace, names.JOB_CONTROLLER_LEASE)
     return Leadership(client, lease, clock=clock, log=log, permit=permit)
 
 

@@ -9,7 +9,10 @@ in time, because the process was stopped or the machine slept, the ``WritePermit
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import socket
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,6 +40,7 @@ from mirror.kube.permits import WritePermit
 from mirror.kube.resources import LEASES
 from mirror.model.endings import MustEnd
 from mirror.runtime.clock import Clock
+from mirror.settings.schema import LeaderElection
 from mirror.telemetry.logs import Log
 
 
@@ -62,6 +66,18 @@ class LeaseSettings:
     retry_period_seconds: float = 2.0
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Written with our name; whoever takes the lease afterwards may leave them."""
+
+    @classmethod
+    def of_process(cls, election: LeaderElection, namespace: str, name: str) -> LeaseSettings:
+        """As the settings have it; our name is one that no other process has, on this machine or another."""
+        return cls(
+            namespace,
+            name,
+            identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
+            duration_seconds=election.lease_duration_seconds,
+            renew_deadline_seconds=election.renew_deadline_seconds,
+            retry_period_seconds=election.retry_period_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)
