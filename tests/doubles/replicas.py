@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 from doubles.clock import LoopClock
 from doubles.managers import HOME, settings_of
-from doubles.transport import client_of
+from doubles.transport import Wire, client_of
 from doubles.world import World
 from mirror.controllers.mirroring import Mirroring
 from mirror.model.terms import Terms
@@ -85,6 +86,44 @@ async def running(*replicas: Replica) -> AsyncIterator[dict[str, asyncio.Task[No
         finally:
             for task in tasks.values():
                 task.cancel()
+
+
+class Fleet:
+    """Replicas that come, go and are cut off during a history; those that are there, by name, in ``alive``."""
+
+    def __init__(self, world: World, scope: asyncio.TaskGroup, **changes: Any) -> None:
+        self.alive: dict[str, asyncio.Task[None]] = {}
+        self.wires = [world.management, *world.workers.values()]
+        self._world = world
+        self._scope = scope
+        self._changes = changes
+        self._numbers = count(1)
+
+    def begin(self) -> None:
+        """One more."""
+        name = f"replica-{next(self._numbers)}"
+        work = Replica(self._world, name, **self._changes).coordinator.run()
+        self.alive[name] = self._scope.create_task(work, name=name)
+
+    async def end(self, name: str, *, kills: bool) -> None:
+        """One less; nothing that it says in the end arrives if it is killed."""
+        task = self.alive.pop(name)
+        if kills:
+            self.cut(name, self.wires)
+        task.cancel()
+        await asyncio.wait((task,))
+
+    def cut(self, name: str, wires: Iterable[Wire]) -> None:
+        """It reaches these clusters no more."""
+        for wire in wires:
+            wire.faults.cut_off(name)
+
+    def heal(self) -> None:
+        """All that are there reach all clusters, at once."""
+        for wire in self.wires:
+            wire.late.clear()
+            for name in self.alive:
+                wire.faults.heal(name)
 
 
 def world_of(workers: tuple[str, ...] = WORKERS) -> World:

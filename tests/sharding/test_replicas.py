@@ -10,7 +10,7 @@ import pytest
 from doubles.jobs import Body, job
 from doubles.managers import HOME
 from doubles.refusals import Refused
-from doubles.replicas import SLOTS, WORKERS, Replica, running, world_of
+from doubles.replicas import SLOTS, WORKERS, Fleet, Replica, running, world_of
 from doubles.transport import Fault
 from doubles.world import World
 
@@ -218,70 +218,46 @@ async def _clear_that_comes_late() -> set[str]:
 async def _history(seed: int) -> None:
     chance, world = random.Random(seed), world_of()
     laws, jobs = Laws(world), list[str]()
-    count, running_now = 0, dict[str, asyncio.Task[None]]()
-
-    def begin(scope: asyncio.TaskGroup) -> None:
-        nonlocal count
-        count += 1
-        name = f"replica-{count}"
-        running_now[name] = scope.create_task(Replica(world, name).coordinator.run(), name=name)
-
-    async def end(name: str, *, kills: bool) -> None:
-        task = running_now.pop(name)
-        if kills:
-            cut(name, everywhere=True)
-        task.cancel()
-        await asyncio.wait((task,))
-
-    def cut(name: str, *, everywhere: bool) -> None:
-        wires = [world.management, *world.workers.values()]
-        for wire in wires if everywhere else [chance.choice(wires)]:
-            wire.faults.cut_off(name)
-
-    def heal() -> None:
-        for wire in (world.management, *world.workers.values()):
-            wire.late.clear()
-            for name in running_now:
-                wire.faults.heal(name)
-
     async with asyncio.TaskGroup() as scope:
+        fleet = Fleet(world, scope)
+        alive, wires = fleet.alive, fleet.wires
         for _ in range(3):
-            begin(scope)
+            fleet.begin()
         await asyncio.sleep(100)
         for number in range(60):
             jobs.append(f"train-{number}")
             world.create(job(jobs[-1]))
             match chance.randrange(11):
                 case 0:
-                    cut(chance.choice(list(running_now)), everywhere=False)
+                    fleet.cut(chance.choice(list(alive)), [chance.choice(wires)])
                 case 1:
-                    cut(chance.choice(list(running_now)), everywhere=True)
+                    fleet.cut(chance.choice(list(alive)), wires)
                 case 2:
-                    heal()
-                case 3 if len(running_now) > 1:
-                    await end(chance.choice(list(running_now)), kills=True)
-                case 4 if len(running_now) > 1:
-                    await end(chance.choice(list(running_now)), kills=False)
-                case 5 | 6 if len(running_now) < 4:
-                    begin(scope)
+                    fleet.heal()
+                case 3 if len(alive) > 1:
+                    await fleet.end(chance.choice(list(alive)), kills=True)
+                case 4 if len(alive) > 1:
+                    await fleet.end(chance.choice(list(alive)), kills=False)
+                case 5 | 6 if len(alive) < 4:
+                    fleet.begin()
                 case 7:
                     leases = [one["metadata"]["name"] for one in world.management.server.all("leases")]
                     world.management.server.remove("leases", chance.choice(leases), HOME)
                 case 8:
-                    wire = chance.choice([world.management, *world.workers.values()])
+                    wire = chance.choice(wires)
                     verb, plural = chance.choice((("patch", "jobs/status"), ("create", "jobs"), ("update", "leases")))
                     wire.arrange(verb, plural, chance.choice((Fault.LOSE_ANSWER, Fault.HANG)), times=3)
                 case 9:
                     chance.choice(list(world.workers.values())).arrange("create", "jobs", DENIED, times=2)
                 case 10:
-                    wire = chance.choice([world.management, *world.workers.values()])
-                    wire.late[chance.choice(list(running_now))] = chance.choice((5.0, 30.0, 60.0))
+                    wire = chance.choice(wires)
+                    wire.late[chance.choice(list(alive))] = chance.choice((5.0, 30.0, 60.0))
             if (ended := chance.choice(jobs)) and world.mirrors(ended) == [world.placed(ended)]:
                 await finish(world, ended)
             await asyncio.sleep(chance.choice((0.05, 1.0, 5.0, 20.0)))
             laws.check()
-        heal()
-        begin(scope)
+        fleet.heal()
+        fleet.begin()
         await asyncio.sleep(300)
         laws.check()
         assert [name for name in jobs if world.mirrors(name) != [world.placed(name)]] == []
@@ -290,5 +266,5 @@ async def _history(seed: int) -> None:
                 await finish(world, name)
         await asyncio.sleep(30)
         assert [name for name in jobs if "Complete" not in world.conditions(name)] == []
-        for name in list(running_now):
-            await end(name, kills=False)
+        for name in list(alive):
+            await fleet.end(name, kills=False)

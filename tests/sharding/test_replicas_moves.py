@@ -15,7 +15,7 @@ import pytest
 from doubles.jobs import Body, condition, job
 from doubles.managers import HOME, placed
 from doubles.refusals import Refused
-from doubles.replicas import SLOTS, WORKERS, Replica, running, world_of
+from doubles.replicas import SLOTS, WORKERS, Fleet, Replica, running, world_of
 from doubles.transport import Fault, Wire
 from doubles.world import World
 
@@ -244,43 +244,22 @@ async def test_whatever_becomes_of_replicas_and_workers_each_job_runs_on_one_wor
 
 async def _history(seed: int) -> None:
     chance, world = random.Random(seed), world_of()
-    jobs, numbers, alive = list[str](), count(1), dict[str, asyncio.Task[None]]()
+    jobs = list[str]()
 
-    def begin(scope: asyncio.TaskGroup) -> None:
-        name = f"replica-{next(numbers)}"
-        alive[name] = scope.create_task(replica(world, name).coordinator.run(), name=name)
-
-    async def end(name: str, *, kills: bool) -> None:
-        task = alive.pop(name)
-        if kills:
-            cut(name, [world.management, *world.workers.values()])
-        task.cancel()
-        await asyncio.wait((task,))
-
-    def cut(name: str, wires: list[Any]) -> None:
-        for wire in wires:
-            wire.faults.cut_off(name)
-
-    def heal() -> None:
-        for wire in (world.management, *world.workers.values()):
-            wire.late.clear()
-            for name in alive:
-                wire.faults.heal(name)
-
-    async def step(scope: asyncio.TaskGroup) -> None:
-        wire = chance.choice([world.management, *world.workers.values()])
+    async def step(fleet: Fleet) -> None:
+        alive, wire = fleet.alive, chance.choice(fleet.wires)
         worker, one = chance.choice(WORKERS), chance.choice(list(alive))
         match chance.randrange(16):
             case 0:
-                cut(one, [wire])
+                fleet.cut(one, [wire])
             case 1:
-                cut(one, [world.management, *world.workers.values()])
+                fleet.cut(one, fleet.wires)
             case 2:
-                heal()
+                fleet.heal()
             case 3 | 4 if len(alive) > 1:
-                await end(one, kills=chance.random() < 0.5)
+                await fleet.end(one, kills=chance.random() < 0.5)
             case 5 | 6 if len(alive) < 4:
-                begin(scope)
+                fleet.begin()
             case 7:
                 leases = [found["metadata"]["name"] for found in world.management.server.all("leases")]
                 world.management.server.remove("leases", chance.choice(leases), HOME)
@@ -307,21 +286,22 @@ async def _history(seed: int) -> None:
                     world.controller(worker).complete(name)
 
     async with watched(world) as laws, asyncio.TaskGroup() as scope:
+        fleet = Fleet(world, scope, policy=POLICY, move_rate=0.0)
         for _ in range(3):
-            begin(scope)
+            fleet.begin()
         await asyncio.sleep(100)
         for number in range(60):
             jobs.append(f"train-{number}")
             world.create(a_job(jobs[-1], chance.choice(list(OnLoss))))
-            await step(scope)
+            await step(fleet)
             if chance.random() < 0.2:
                 complete_some()
             await asyncio.sleep(chance.choice((0.05, 1.0, 10.0, 60.0, 120.0)))
         for worker, wire in world.workers.items():
             wire.is_down = False
             world.annotate_worker(worker, drain=None)
-        heal()
-        begin(scope)
+        fleet.heal()
+        fleet.begin()
         await asyncio.sleep(TTL + 600)
         for name in jobs:
             assert world.mirrors(name) == [world.placed(name)], state_of(world, name)
@@ -334,5 +314,5 @@ async def _history(seed: int) -> None:
         for name in jobs:
             assert "Complete" in world.conditions(name), state_of(world, name)
         assert "FenceBreached" not in world.events()
-        for name in list(alive):
-            await end(name, kills=False)
+        for name in list(fleet.alive):
+            await fleet.end(name, kills=False)
