@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mirror.model import names
 
 _OFFSET, _PRIME, _MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
 _NAME = re.compile(rf"{re.escape(names.SLOT_LEASE)}-(\d{{2,4}})-of-(\d{{2,4}})")
+
+MOST_REMEMBERED = 4096
+"""Names whose hash is not computed again: each event of a source, and each look at what holds a move, asks for some."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,8 +29,7 @@ class Slot:
     @property
     def suffix(self) -> str:
         """Of the names of what belongs to it; texts of equal length, so that they are listed in order."""
-        width = max(2, len(str(self.of - 1)))
-        return f"-{self.index:0{width}d}-of-{self.of:0{width}d}"
+        return _suffix(self.index, self.of)
 
     @property
     def lease(self) -> str:
@@ -35,6 +38,12 @@ class Slot:
 
     def __str__(self) -> str:
         return f"{self.index} of {self.of}"
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _suffix(index: int, of: int) -> str:
+    width = max(2, len(str(of - 1)))
+    return f"-{index:0{width}d}-of-{of:0{width}d}"
 
 
 def slot_of_lease(name: str) -> Slot | None:
@@ -49,6 +58,7 @@ def is_member_lease(name: str) -> bool:
     return name.startswith(f"{names.MEMBER_LEASE}-")
 
 
+@lru_cache(maxsize=MOST_REMEMBERED)
 def slot_of_worker(name: str, slots: int) -> Slot:
     """The slot that a worker is in: by its name alone, so that no replica can be late to know it."""
     found = fnv1a(name)
