@@ -20,7 +20,7 @@ from mirror.controllers.state import MirroringState
 from mirror.decide.snapshot import Memory
 from mirror.kinds.base import BadAnnotation, Kind, Progress, is_held
 from mirror.kinds.read_model import moments_of, view_of
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.views import JobView, Moment, WorkerView
@@ -45,14 +45,15 @@ class Knowledge:
         self, namespace: str | None = None, *, kind: str | None = None, most: int | None = None
     ) -> tuple[JobView, ...]:
         """All sources, or the newest of them, newest first."""
-        sources = self.state.sources if kind is None else self.state.sources.of_kind(kind)
-        found = [one for one in sources if namespace is None or one[1].metadata.namespace == namespace]
+        sources = self.state.sources.metadata(kind)
+        found = [one for one in sources if namespace is None or one[1].namespace == namespace]
         newest = heapq.nlargest(len(found) if most is None else most, found, key=_age)
-        return tuple(self._view(*one) for one in newest)
+        keys = (SourceKey(of.name, metadata.namespace, metadata.name) for of, metadata in newest)
+        return tuple(view for view in map(self.job, keys) if view is not None)
 
     def keys(self) -> tuple[SourceKey, ...]:
         """All sources, in any order."""
-        return tuple(source_key(*one) for one in self.state.sources)
+        return tuple(self.state.sources.all_keys())
 
     def job(self, key: SourceKey) -> JobView | None:
         """One source."""
@@ -188,8 +189,8 @@ class Knowledge:
         return [Entry(created, "Mirrored", f"{kind.name} created on worker", worker_name)]
 
 
-def _age(source: tuple[Kind, Object]) -> tuple[str, str, str]:
-    metadata = source[1].metadata
+def _age(source: tuple[Kind, Meta]) -> tuple[str, str, str]:
+    metadata = source[1]
     return metadata.creation_timestamp or "", metadata.namespace, metadata.name
 
 

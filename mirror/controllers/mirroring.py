@@ -21,7 +21,7 @@ from mirror.controllers.preparing import Preparer
 from mirror.controllers.priority_classes import PriorityClassRounds
 from mirror.controllers.rereading import LookAgain
 from mirror.controllers.routes import Routes
-from mirror.controllers.sources import Sources, source_key
+from mirror.controllers.sources import Sources
 from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import Sweeper
 from mirror.controllers.unclaimed import Unclaimed
@@ -151,8 +151,8 @@ class Mirroring:
 
     def look_again(self, kind: Kind) -> None:
         """Look at all sources of a kind: something that none of them shows has changed."""
-        for _, source in self.sources.of_kind(kind.name):
-            self._state.intake.add(source_key(kind, source))
+        for key in self.sources.all_keys(kind.name):
+            self._state.intake.add(key)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -199,10 +199,10 @@ class Mirroring:
         if (policies := self._parts.namespace_policies) is not None:
             await policies.wait_until_read()
         self._has_settled = True
-        for kind, source in self.sources:
-            placed = kind.summary(source).placed
-            if placed is None or not self._has_verdict(placed):
-                self.queue.add(source_key(kind, source))
+        for key in self.sources.all_keys():
+            placed = self.sources.worker_of(key)
+            if not placed or not self._has_verdict(placed):
+                self.queue.add(key)
 
     def _is_too_early(self, seen: Snapshot) -> bool:
         """Whether its worker, or without one any worker, is not known to be reachable or lost since we lead.

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from mirror.controllers.sources import Sources, source_key
+from mirror.controllers.sources import Sources
 from mirror.decide.snapshot import Policy
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
@@ -105,9 +105,10 @@ class NamespacePolicies:
 
     def _wake_sources(self, namespace: str) -> None:
         """Those in this namespace, or all of them, that are not over: a lease may be put on or taken off."""
-        for kind, source in self._sources:
-            if namespace in ("", source.metadata.namespace) and not kind.summary(source).is_finished:
-                self._wake(source_key(kind, source))
+        for key in self._sources.all_keys():
+            source = self._sources.get(key) if namespace in ("", key.namespace) else None
+            if source is not None and not self._sources.kinds[key.kind].summary(source).is_finished:
+                self._wake(key)
 
     def _point_out_mistake(self, namespace: Object) -> None:
         """In the namespace itself, where its author looks; each Job there says it as well, once its worker is lost."""

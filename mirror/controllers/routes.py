@@ -341,8 +341,8 @@ class Routes:
         self._memories.forget_foreign_writes()
         self._pending.restart_arrivals()
         self._assigner.read_anew()
-        for kind, source in self._sources:
-            self._intake.add(source_key(kind, source))
+        for key in self._sources.all_keys():
+            self._intake.add(key)
         for worker in list(self._state.workers.values()):
             self.look_at_mirrors_of(worker)
             self._sweeps.add(worker.name)

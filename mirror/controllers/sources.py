@@ -7,7 +7,8 @@ from typing import Protocol
 
 from mirror.kinds.base import Kind, StatusSummary
 from mirror.kinds.registry import Kinds
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
+from mirror.kube.packing import Packer
 from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.model.reasons import WORKERS_PODS
 from mirror.placement.preferences import spread_key_of
@@ -48,7 +49,9 @@ class Sources:
         more: dict[str, IndexFunction] = {BY_UID: lambda found: (found.metadata.uid,)} if by_uid else {}
         self._stores = {
             kind.name: Store(
-                indexes_of(kind) | more | ({STALLED: _stalled_of(kind)} if stalled else {}), on_count=self._on_count
+                indexes_of(kind) | more | ({STALLED: _stalled_of(kind)} if stalled else {}),
+                on_count=self._on_count,
+                packer=Packer(),
             )
             for kind in kinds
         }
@@ -56,15 +59,15 @@ class Sources:
     def __len__(self) -> int:
         return sum(map(len, self._stores.values()))
 
-    def __iter__(self) -> Iterator[tuple[Kind, Object]]:
-        for name in self._stores:
-            yield from self.of_kind(name)
+    def metadata(self, kind: str | None = None) -> Iterator[tuple[Kind, Meta]]:
+        """Of all sources, or those of the kind of this name: a hundred thousand are read in no time."""
+        for name in self._stores if kind is None else (kind,):
+            for metadata in self._stores[name].metadata():
+                yield self.kinds[name], metadata
 
-    def of_kind(self, name: str) -> Iterator[tuple[Kind, Object]]:
-        """Those of the kind of this name."""
-        kind = self.kinds[name]
-        for found in self._stores[name]:
-            yield kind, found
+    def all_keys(self, kind: str | None = None) -> Iterator[SourceKey]:
+        """All of them, or those of the kind of this name."""
+        return (SourceKey(of.name, one.namespace, one.name) for of, one in self.metadata(kind))
 
     def report_to(self, counts: Counts) -> None:
         """From now on, tell it each number that is another than before."""

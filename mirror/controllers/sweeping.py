@@ -329,8 +329,9 @@ class Sweeper:
         recorded no other.
         """
         name, uid = mirror.metadata.name, mirror.labels.get(names.SOURCE_UID)
-        for source in self._sources.of(kind):
-            if source.metadata.name == name:
+        for key in self._sources.all_keys(kind.name):
+            source = self._sources.get(key) if key.name == name else None
+            if source is not None:
                 recorded = self._memories.recorded_uid(kind, source)
                 if recorded == mirror.metadata.uid or (source.metadata.uid == uid and not recorded):
                     return True

@@ -59,7 +59,8 @@ class Meta(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     owner_references: list[OwnerReference] | None = None
 
 
-_EMPTY = msgspec.Raw(b"null")
+NO_PART = msgspec.Raw(b"null")
+"""In place of a part that an object has not."""
 _decode_any = msgspec.json.Decoder().decode
 
 
@@ -67,9 +68,9 @@ class Object(msgspec.Struct, gc=False):
     """Any object: metadata, and its other parts as JSON bytes."""
 
     metadata: Meta
-    spec: msgspec.Raw = _EMPTY
-    status: msgspec.Raw = _EMPTY
-    data: msgspec.Raw = _EMPTY
+    spec: msgspec.Raw = NO_PART
+    status: msgspec.Raw = NO_PART
+    data: msgspec.Raw = NO_PART
 
     @property
     def version(self) -> int:
@@ -238,13 +239,13 @@ def _shallow(raw: bytes) -> bytes:
 def own(found: Object) -> Object:
     """Replace the parts that point into a larger message by copies, in place: only for what was just decoded.
 
-    Texts that many objects have are kept once: namespaces, times, values of labels.
+    Texts that many objects have are kept once: namespaces, times, labels.
     """
-    if found.spec is not _EMPTY:
+    if found.spec is not NO_PART:
         found.spec = found.spec.copy()
-    if found.status is not _EMPTY:
+    if found.status is not NO_PART:
         found.status = found.status.copy()
-    if found.data is not _EMPTY:
+    if found.data is not NO_PART:
         found.data = found.data.copy()
     metadata = found.metadata
     metadata.namespace = _kept_once(metadata.namespace)
@@ -253,8 +254,9 @@ def own(found: Object) -> Object:
     if metadata.deletion_timestamp is not None:
         metadata.deletion_timestamp = _cut(metadata.deletion_timestamp)
     if labels := metadata.labels:
-        is_usual = max(map(len, labels.values())) <= _LONGEST_KEPT_ONCE
-        metadata.labels = dict(zip(labels, map(_kept_once, labels.values()), strict=True)) if is_usual else labels
+        is_usual = max(map(len, chain(labels, labels.values()))) <= _LONGEST_KEPT_ONCE
+        if is_usual:
+            metadata.labels = dict(zip(map(_kept_once, labels), map(_kept_once, labels.values()), strict=True))
     return found
 
 

@@ -5,9 +5,11 @@ Filled by ``informer``; read by the controllers. Objects in it are immutable by 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mirror.kube.objects import Object, keep_spec
+from mirror.kube.objects import Meta, Object, keep_spec
+from mirror.kube.packing import Packed, Packer, unpack
 
 Name = tuple[str, str]
 """Namespace and name."""
@@ -24,18 +26,32 @@ def name_of(found: Object) -> Name:
 class Store:
     """Objects of one kind on one cluster.
 
-    Invariant: ``_by_index[i][v]`` holds exactly the names of the stored objects for which index function i yields v.
+    Invariants: ``_by_index[i][v]`` holds exactly the names of the stored objects for which index function i yields v.
+    ``_unpacked`` holds the names of all that could be packed and are not, by when they were put, and no more than it
+    may; it stays empty where nothing is packed.
     """
+
+    most_unpacked = 4096
+    """Of the newest objects, where it packs: they stay as they came. Some 15 MiB, or a minute at the largest rates."""
 
     def __init__(
         self,
         indexes: Mapping[str, IndexFunction] | None = None,
         *,
         on_count: Callable[[str, str], None] = lambda index, value: None,
+        packer: Packer | None = None,
     ) -> None:
-        """``on_count`` is called with an index and a value once ``count`` of them has changed, whoever changed it."""
+        """What it is to do with its objects.
+
+        Args:
+            indexes: by their names.
+            on_count: is called with an index and a value once ``count`` of them has changed, whoever changed it.
+            packer: of what has not changed for long, where there may be many; such an object is another one each time.
+        """
         self._on_count = on_count
-        self._objects: dict[Name, Object] = {}
+        self._objects: dict[Name, Object | Packed] = {}
+        self._packer = packer
+        self._unpacked: OrderedDict[Name, None] = OrderedDict()
         functions = dict(indexes or {})
         self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in functions}
         # What each stored object was indexed by, so that taking it out costs no second look at it.
@@ -51,10 +67,16 @@ class Store:
         return len(self._objects)
 
     def __iter__(self) -> Iterator[Object]:
-        return iter(list(self._objects.values()))
+        for found in list(self._objects.values()):
+            yield unpack(found) if isinstance(found, Packed) else found
 
     def get(self, namespace: str, name: str) -> Object | None:
-        return self._objects.get((namespace, name))
+        found = self._objects.get((namespace, name))
+        return unpack(found) if isinstance(found, Packed) else found
+
+    def metadata(self) -> list[Meta]:
+        """Of all objects: what is read of many at a time, since it is not packed."""
+        return [found.metadata for found in self._objects.values()]
 
     def names(self, index: str, value: str) -> frozenset[Name]:
         return frozenset(self._by_index[index].get(value, ()))
@@ -75,19 +97,34 @@ class Store:
         name = name_of(found)
         old = self._objects.get(name)
         self._objects[name] = found
+        if self._packer is not None:
+            self._pack_oldest(self._packer, name, found)
         for index, function, before in self._functions:
             values = tuple(function(found))
             if values != before.get(name, ()):
                 self._index(index, name, values)
-        return old
+        return unpack(old) if isinstance(old, Packed) else old
 
     def remove(self, name: Name) -> Object | None:
         """Forget an object; return it if it was there."""
         old = self._objects.pop(name, None)
+        self._unpacked.pop(name, None)
         for index, values in self._values.items():
             if name in values:
                 self._index(index, name, ())
-        return old
+        return unpack(old) if isinstance(old, Packed) else old
+
+    def _pack_oldest(self, packer: Packer, name: Name, found: Object) -> None:
+        """Make room for one that was put: one more at the most is packed."""
+        self._unpacked.pop(name, None)
+        if type(found) is not Object:  # some know more of an object than its parts, some less
+            return
+        self._unpacked[name] = None
+        if len(self._unpacked) > self.most_unpacked:
+            oldest, _ = self._unpacked.popitem(last=False)
+            stored = self._objects[oldest]
+            assert isinstance(stored, Object)
+            self._objects[oldest] = packer.pack(stored)
 
     def _index(self, index: str, name: Name, values: tuple[str, ...]) -> None:
         """Let an index find an object by these values, and by no others."""
@@ -128,7 +165,7 @@ class Store:
         """
         scope = written.metadata.namespace
         progress = self._progress.get(scope, self._progress.get(EVERYWHERE, 0))
-        old = self._objects.get(name_of(written))
+        old = self.get(*name_of(written))
         if written.version <= max(progress, old.version if old else 0):
             return False
         keep_spec(written, old)

@@ -14,6 +14,7 @@ from mirror.kinds.asking import state
 from mirror.kinds.base import Kind
 from mirror.kube.errors import TooLarge
 from mirror.kube.objects import Object, Partial, partial_of, size_of
+from mirror.kube.packing import Packer
 from mirror.model import names
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Listener
@@ -53,7 +54,7 @@ class MirrorStore(Store):
 
     def __init__(self, kind: Kind, clock: Clock, *, origin: str, hooks: MirrorHooks) -> None:
         """``origin``: the management cluster's, by which mirrors are watched."""
-        super().__init__({BY_STATE: lambda found: (state(kind, found),)})
+        super().__init__({BY_STATE: lambda found: (state(kind, found),)}, packer=Packer())
         self._clock = clock
         self._origin = origin
         self.on_change = hooks.on_change

@@ -83,7 +83,8 @@ class MirrorWatches:
         return self._stores[kind.name].count(BY_STATE, state)
 
     def has_any_of_a_source(self) -> bool:
-        return any(names.SOURCE_UID in mirror.labels for mirrors in self._stores.values() for mirror in mirrors)
+        stores = self._stores.values()
+        return any(names.SOURCE_UID in (one.labels or ()) for mirrors in stores for one in mirrors.metadata())
 
     @property
     def excess(self) -> str:

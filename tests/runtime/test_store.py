@@ -8,14 +8,15 @@ from doubles.jobs import as_object
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, Partial, partial_of
+from mirror.kube.packing import Packed, Packer
 from mirror.runtime.store import EVERYWHERE, Store
 
 
 def thing(name: str = "a", version: int = 1, *, colours: tuple[str, ...] = (), namespace: str = "n") -> Object:
     labels = dict.fromkeys(colours, "yes")
     metadata = {"name": name, "namespace": namespace, "resourceVersion": str(version), "labels": labels}
-    return as_object({"metadata": metadata})
+    return as_object({"metadata": metadata, "spec": {"version": version}})
 
 
 def colours_of(found: Object) -> list[str]:
@@ -88,13 +89,15 @@ NAMES, COLOURS = st.sampled_from("abcd"), st.sets(st.sampled_from(["red", "green
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The indexes against a plain search."""
+    """The indexes against a plain search, and all but the newest two objects at rest."""
 
     def __init__(self) -> None:
         super().__init__()
         self.counted: dict[str, int] = {}
-        self.store = Store({"colour": colours_of}, on_count=self.count)
+        self.store = Store({"colour": colours_of}, on_count=self.count, packer=Packer())
+        self.store.most_unpacked = 2
         self.model: dict[str, frozenset[str]] = {}
+        self.versions: dict[str, int] = {}
         self.version = 0
 
     def count(self, index: str, value: str) -> None:
@@ -104,12 +107,33 @@ class StoreMachine(RuleBasedStateMachine):
     def put(self, name: str, colours: set[str]) -> None:
         self.version += 1
         old = self.store.put(thing(name, self.version, colours=tuple(colours)))
-        assert (old is not None) == (name in self.model)
-        self.model[name] = frozenset(colours)
+        assert told(old) == self.versions.pop(name, None)
+        self.model[name], self.versions[name] = frozenset(colours), self.version
+
+    @rule(name=NAMES)
+    def put_what_identifies_it(self, name: str) -> None:
+        """Which is never packed, and may take the place of what was."""
+        self.version += 1
+        self.store.put(partial_of(thing(name, self.version), ()))
+        self.versions.pop(name, None)
+        self.model[name], self.versions[name] = frozenset(), self.version
 
     @rule(name=NAMES)
     def remove(self, name: str) -> None:
-        assert (self.store.remove(("n", name)) is not None) == (self.model.pop(name, None) is not None)
+        assert told(self.store.remove(("n", name))) == self.versions.pop(name, None)
+        self.model.pop(name, None)
+
+    @invariant()
+    def all_is_there(self) -> None:
+        """Whether it is packed or not, and all that could be and is not is among the newest two."""
+        assert {found.metadata.name: told(found) for found in self.store} == self.versions
+        assert {one.name for one in self.store.metadata()} == self.versions.keys()
+        for name, version in self.versions.items():
+            assert told(self.store.get("n", name)) == version
+        loose = sorted(self.versions[one.metadata.name] for one in self.store._objects.values() if type(one) is Object)
+        packed = [one.metadata.name for one in self.store._objects.values() if isinstance(one, Packed)]
+        assert len(loose) <= 2
+        assert all(self.versions[name] < loose[0] for name in packed if loose)
 
     @invariant()
     def counts_were_reported(self) -> None:
@@ -125,6 +149,15 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.store.names("colour", colour) == names
             assert self.store.count("colour", colour) == len(names)
         assert all(self.store._by_index["colour"].values()), "no empty set is kept"
+
+
+def told(found: Object | None) -> int | None:
+    """Which version an object is of, by all that is left of it."""
+    if found is None:
+        return None
+    if not isinstance(found, Partial):
+        assert found.spec_dict() == {"version": found.version}
+    return found.version
 
 
 TestStoreIndexes = StoreMachine.TestCase
