@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
 
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
@@ -18,32 +22,46 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _NAME = "e2e-drills"
 _SOME_ACCOUNT = {"user": "system:serviceaccount:default:default", "groups": ["system:serviceaccounts"]}
 _LOOK_SECONDS = 0.2
+_CALL_SECONDS = 10.0
+_AWAY = (StatusError, aiohttp.ClientError, TimeoutError)
+MANAGER = [sys.executable, str(Path(__file__).with_name("drill_manager.py"))]
+"""The command that takes the place of ``mirror``."""
 
 
 class Api:
-    """What ``run_drills`` needs of a cluster; a Drill that has gone meanwhile is none of its business."""
+    """What ``run_drills`` needs of a cluster.
+
+    A Drill that has gone meanwhile is none of its business, and an API server that is away or broken has none until the
+    next look.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def list(self, path: str) -> list[Json]:
-        return await self._client.list(path)
+        with suppress(*_AWAY):
+            async with asyncio.timeout(_CALL_SECONDS):
+                return await self._client.list(path)
+        return []
 
     async def merge(self, path: str, body: Json) -> None:
-        with suppress(StatusError):
-            await self._client.merge(path, body)
+        with suppress(*_AWAY):
+            async with asyncio.timeout(_CALL_SECONDS):
+                await self._client.merge(path, body)
 
 
 @asynccontextmanager
-async def served(management: ControlPlane, *workers: ControlPlane) -> AsyncIterator[None]:
-    """Drills are served on all of them, managers may handle them, and workers run them."""
+async def served(
+    management: ControlPlane, *workers: ControlPlane, every_seconds: float = _LOOK_SECONDS
+) -> AsyncIterator[None]:
+    """Drills are served on all of them, managers may handle them, and workers run a round of each at this interval."""
     clients = [plane.client() for plane in (management, *workers)]
     try:
         for client in clients:
             await _install(client)
         async with defined(clients, [_DEFINITION]), asyncio.TaskGroup() as scope:
             running = [
-                scope.create_task(run_drills(Api(client), every_seconds=_LOOK_SECONDS), name="run drills")
+                scope.create_task(run_drills(Api(client), every_seconds=every_seconds), name="run drills")
                 for client in clients[1:]
             ]
             try:

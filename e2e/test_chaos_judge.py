@@ -1,16 +1,21 @@
-"""The judge of fault campaigns: a good history passes, and each invariant has a history that breaks it and is found."""
+"""The judge of fault campaigns: a good history passes, and each invariant has a history that breaks it and is found.
+
+Histories are written of Jobs, and each is judged as one of every kind of the campaign.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from e2e.chaos import history
 from e2e.chaos.__main__ import main
 from e2e.chaos.history import Complaint, Fault, Json, Opening, Phase, Record, Request, Restored, Version
 from e2e.chaos.judging import RULES, judge, summary
+from e2e.chaos.kinds import DRILL, JOB, KINDS, MirroredKind
 from mirror.model import names
 
 MINE, ORIGIN, USER = "e2e.jobmirror.io/x", "e2e-x", "system:serviceaccount:jobmirror-x:jobmirror"
@@ -21,8 +26,9 @@ BASE = 1_000_000.0
 class Book:
     """A history that is written by hand, at times counted from its beginning."""
 
-    def __init__(self, *, on_loss: str = "Wait") -> None:
+    def __init__(self, *, on_loss: str = "Wait", kind: MirroredKind = JOB) -> None:
         self._on_loss = on_loss
+        self._kind = kind
         self.records: list[Record] = []
 
     def put(self, at: float, cluster: str, body: Json | None, *, key: str = KEY, resource: str = "jobs") -> None:
@@ -34,11 +40,34 @@ class Book:
         self.records += records
 
     def whole(self) -> list[Record]:
-        """With its opening and, unless the history has its own, the end of a campaign."""
+        """With its opening and, unless the history has its own, the end of a campaign; Jobs are of the book's kind."""
         opening = Opening(BASE, 7, ORIGIN, MINE, ["east", "west"], [USER], self._on_loss)
         has_phases = any(isinstance(one, Phase) for one in self.records)
         phases = () if has_phases else (phase(90, "settled"), phase(99, "emptied"))
-        return [opening, *sorted(self.records, key=lambda one: one.at), *phases]
+        return [opening, *(of_kind(self._kind, one) for one in sorted(self.records, key=lambda one: one.at)), *phases]
+
+    def beside(self, other: Book) -> Book:
+        """The history of both together."""
+        both = Book()
+        both.add(*(one for book in (self, other) for one in book.whole()[1:] if not isinstance(one, Phase)))
+        return both
+
+
+def of_kind(kind: MirroredKind, record: Record) -> Record:
+    """A record of Jobs as one of this kind."""
+    match record:
+        case Request(resource="jobs"):
+            return msgspec.structs.replace(record, resource=kind.name)
+        case Version(resource="jobs", body=None):
+            return msgspec.structs.replace(record, resource=kind.name)
+        case Version(resource="jobs", body=body) if body is not None and kind is not JOB:
+            ends = dict(zip(JOB.ends, kind.ends, strict=True))
+            said = [{**one, "type": ends.get(one["type"], one["type"])} for one in body["status"].get("conditions", ())]
+            spec = kind.suspension(bool(body["spec"].get("suspend")))["spec"]
+            spec["run"] |= {"managedBy": body["spec"]["managedBy"]} if "managedBy" in body["spec"] else {}
+            now = {**body, "spec": spec, "status": {**body["status"], "conditions": said}}
+            return msgspec.structs.replace(record, resource=kind.name, body=now)
+    return record
 
 
 def phase(at: float, name: str) -> Phase:
@@ -140,8 +169,19 @@ def test_a_good_history_passes() -> None:
     good_life(book)
     assert judge(book.whole()) == []
     assert summary(book.whole()) == (
-        "seed 7: 1 sources (1 ended), 1 copies, 0 writes by managers, 0 faults, 0 restored clusters"
+        "seed 7: 1 jobs (1 ended) with 1 copies, 0 drills (0 ended) with 0 copies, "
+        "0 writes by managers, 0 faults, 0 restored clusters"
     )
+
+
+def test_kinds_that_share_a_name_have_lives_of_their_own() -> None:
+    """D24: the copy of one is none of the other; nothing is wrong with a history of both."""
+    books = Book(), Book(kind=DRILL)
+    for book in books:
+        good_life(book)
+    whole = books[0].beside(books[1]).whole()
+    assert judge(whole) == []
+    assert summary(whole).startswith("seed 7: 1 jobs (1 ended) with 1 copies, 1 drills (1 ended) with 1 copies, ")
 
 
 @pytest.mark.parametrize("policy", ["annotation", "setting"])
@@ -376,12 +416,85 @@ PLANTED: dict[Callable[[Book], None], set[str]] = {
 }
 
 
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
-def test_a_broken_invariant_is_found(plant: Callable[[Book], None]) -> None:
-    """Each planted history breaks the rules that are named for it, and no other."""
-    book = Book()
+def test_a_broken_invariant_is_found(plant: Callable[[Book], None], kind: MirroredKind) -> None:
+    """Each planted history breaks the rules that are named for it, and no other, whatever its kind is."""
+    book = Book(kind=kind)
     plant(book)
     assert broken(book) == PLANTED[plant]
+
+
+def end_of_the_other_kind(job: Book, drill: Book) -> None:
+    """Both kinds' mirrors are in one store: the Drill ends as the Job of its name."""
+    good_life(job)
+    drill.put(1, "management", source(uid="d"))
+    drill.put(2, "management", source(on("east"), uid="d"))
+    drill.put(2.1, "east", mirror(uid="n", of="d"))
+    drill.put(40.1, "management", source(on("east"), COMPLETE, uid="d"))
+    drill.put(95, "management", None)
+    drill.put(96, "east", None)
+
+
+def copy_of_the_other_kind(job: Book, drill: Book) -> None:
+    """Both kinds' sources are in one store: what is made for the Drill is a Job, which runs and is seen to end."""
+    drill.put(1, "management", source(uid="d"))
+    drill.put(2, "management", source(on("east"), uid="d"))
+    job.put(2.1, "east", mirror(uid="m", of="d"))
+    job.put(40, "east", mirror(COMPLETE, uid="m", of="d"))
+    drill.put(40.1, "management", source(on("east"), COMPLETE, uid="d"))
+    drill.put(95, "management", None)
+    job.put(96, "east", None)
+
+
+def stranger_of_the_other_kind(job: Book, drill: Book) -> None:
+    """The Drill is deleted, and with its copy there the Job of its name, which is somebody else's."""
+    good_life(drill)
+    job.put(3, "east", stranger())
+    job.add(wrote(95.5, "delete", "east"))
+    drill.add(wrote(95.5, "delete", "east"))
+    job.put(95.6, "east", None)
+
+
+def record_of_the_other_kind(job: Book, drill: Book) -> None:
+    """Where the Job is counts for the Drill."""
+    good_life(job)
+    drill.put(1, "management", source(uid="d"))
+    drill.put(2.1, "west", mirror(uid="n", of="d"))
+    drill.put(3, "management", source(on("east"), uid="d"))
+    drill.put(5, "west", None)
+    drill.put(95, "management", None)
+
+
+def place_of_the_other_kind(job: Book, drill: Book) -> None:
+    """The Drill takes the place that the Job of its name has: they are counted as one."""
+    job.put(
+        0.5,
+        "management",
+        {"metadata": {"uid": "k", "annotations": {names.CAPACITY: "1"}}},
+        key="x/east",
+        resource="secrets",
+    )
+    good_life(job)
+    drill.put(10, "management", source(on("east"), uid="d"))
+    drill.put(11, "management", None)
+
+
+OF_KINDS: dict[Callable[[Book, Book], None], set[str]] = {
+    end_of_the_other_kind: {"true-end"},
+    copy_of_the_other_kind: {"recorded-first", "true-end", "left-behind"},
+    stranger_of_the_other_kind: {"foreign"},
+    record_of_the_other_kind: {"recorded-first", "ended"},
+    place_of_the_other_kind: {"capacity"},
+}
+
+
+@pytest.mark.parametrize("plant", OF_KINDS, ids=lambda plant: plant.__name__)
+def test_a_key_whose_kind_is_ignored_is_found(plant: Callable[[Book, Book], None]) -> None:
+    """D24: what a manager would do for which two objects of one name are one, whichever of them it takes for it."""
+    job, drill = Book(), Book(kind=DRILL)
+    plant(job, drill)
+    assert broken(job.beside(drill)) == OF_KINDS[plant]
 
 
 def test_each_rule_has_a_history_that_breaks_it() -> None:

@@ -6,9 +6,7 @@ The manager is the program with one more line in its table of kinds (``drill_man
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest_asyncio
 
@@ -21,7 +19,6 @@ from e2e.manager import ManagerProcess
 from mirror.model import names
 from tests.doubles.drills import DRILLS, drill
 
-PROGRAM = [sys.executable, str(Path(__file__).with_name("drill_manager.py"))]
 WAVE = 12
 KILLS = 4
 
@@ -32,7 +29,7 @@ async def manager(management: ControlPlane, east: ControlPlane, west: ControlPla
     workers = {"east": east, "west": west}
     async with (
         drills.served(management, east, west),
-        ManagerProcess.start(management, workers, command=PROGRAM) as running,
+        ManagerProcess.start(management, workers, command=drills.MANAGER) as running,
     ):
         yield running
 

@@ -11,7 +11,6 @@ import re
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,11 +23,12 @@ from e2e.chaos.breaches import Breach
 from e2e.chaos.faults import insist, start_what_has_ended
 from e2e.chaos.history import Complaint, Opening, Phase
 from e2e.chaos.judging import judge, summary
+from e2e.chaos.kinds import KINDS, MirroredKind
 from e2e.chaos.recording import Recorder
 from e2e.chaos.users import Users
 from e2e.chaos.world import NAMESPACE, World, built
 from e2e.controlplane.client import Json, StatusError
-from e2e.jobs import RUN_FOR_KEY, is_over, placed_on
+from e2e.jobs import placed_on
 from mirror.model import names
 
 SETTLE_SECONDS = 300.0
@@ -124,49 +124,44 @@ async def _reach(
 
 async def _what_has_not_settled(world: World) -> str:
     """One source that goes on, or a copy that is not where its source is; whoever can is helped to its end."""
-    scene = world.scene
-    sources = [one for one in await scene.client.list(scene.jobs()) if _is_ours(world, one)]
-    for source in sources:
-        if source["spec"].get("suspend") and not is_over(source):
-            await scene.patch(source["metadata"]["name"], {"spec": {"suspend": False}})
-    places = {source["metadata"]["uid"]: placed_on(source) for source in sources}
-    lacking = [f"{source['metadata']['name']} goes on" for source in sources if not is_over(source)]
-    for worker in scene.workers:
-        await _end_pods(world, worker)
-        for uid, name in await _mirrors_on(world, worker):
-            if places.get(uid) != worker:
-                lacking.append(f"{name} is on {worker}, its source on {places.get(uid)}")
+    scene, lacking = world.scene, list[str]()
+    for kind in KINDS.values():
+        path = kind.resource.path(NAMESPACE)
+        sources = await _sources(world, kind)
+        going = [source for source in sources if not kind.end(source)]
+        for source in filter(kind.is_suspended, going):
+            await scene.client.merge(f"{path}/{source['metadata']['name']}", kind.suspension(False))
+        places = {source["metadata"]["uid"]: placed_on(source) for source in sources}
+        lacking += [f"{kind.name} {source['metadata']['name']} goes on" for source in going]
+        for worker in scene.workers:
+            await kind.hurry(scene.client_of(worker), NAMESPACE)
+            for uid, name in await _mirrors_on(world, kind, worker):
+                if places.get(uid) != worker:
+                    lacking.append(f"{name} is on {worker}, its source on {places.get(uid)}")
     return lacking[0] if lacking else ""
 
 
 async def _what_is_left(world: World) -> str:
     """A source or a copy that is still there."""
-    scene = world.scene
-    left = [one["metadata"]["name"] for one in await scene.client.list(scene.jobs()) if _is_ours(world, one)]
-    for worker in scene.workers:
-        left += [f"{name} on {worker}" for _, name in await _mirrors_on(world, worker)]
+    left: list[str] = []
+    for kind in KINDS.values():
+        left += [f"{kind.name} {one['metadata']['name']}" for one in await _sources(world, kind)]
+        for worker in world.scene.workers:
+            left += [f"{name} on {worker}" for _, name in await _mirrors_on(world, kind, worker)]
     return f"{left[0]} is left" if left else ""
 
 
-def _is_ours(world: World, source: Json) -> bool:
-    return bool(source["spec"].get("managedBy") == world.identity.managed_by)
+async def _sources(world: World, kind: MirroredKind) -> list[Json]:
+    found = await world.scene.client.list(kind.resource.path(NAMESPACE))
+    return [one for one in found if kind.managed_by(one) == world.identity.managed_by]
 
 
-async def _mirrors_on(world: World, worker: str) -> list[tuple[str, str]]:
-    """The uids of their sources, and their names."""
+async def _mirrors_on(world: World, kind: MirroredKind, worker: str) -> list[tuple[str, str]]:
+    """The uids of their sources, and what they are called."""
     selector = f"{names.ORIGIN}={world.identity.origin}"
-    found = await world.scene.client_of(worker).list(world.scene.jobs(worker), labelSelector=selector)
-    return [(one["metadata"]["labels"].get(names.SOURCE_UID, ""), one["metadata"]["name"]) for one in found]
-
-
-async def _end_pods(world: World, worker: str) -> None:
-    """No pod runs longer than it has."""
-    client, path = world.scene.client_of(worker), f"/api/v1/namespaces/{NAMESPACE}/pods"
-    now = {"metadata": {"annotations": {RUN_FOR_KEY: "0s"}}}
-    for pod in await client.list(path, fieldSelector="status.phase=Running"):
-        if pod["metadata"]["annotations"].get(RUN_FOR_KEY) != "0s":
-            with suppress(StatusError):
-                await client.merge(f"{path}/{pod['metadata']['name']}", now)
+    found = await world.scene.client_of(worker).list(kind.resource.path(NAMESPACE), labelSelector=selector)
+    metadata = (one["metadata"] for one in found)
+    return [(one["labels"].get(names.SOURCE_UID, ""), f"{kind.name} {one['name']}") for one in metadata]
 
 
 def _note_logs(world: World, recorder: Recorder) -> None:

@@ -56,6 +56,7 @@ class Request(msgspec.Struct, frozen=True, tag="request"):
     subresource: str
     key: str
     code: int
+    resource: str = "jobs"
 
 
 class Fault(msgspec.Struct, frozen=True, tag="fault"):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from e2e.chaos import rules_mirrors, rules_sources
 from e2e.chaos.breaches import Breach
 from e2e.chaos.history import Record
-from e2e.chaos.story import Story, end, tell
+from e2e.chaos.kinds import KINDS
+from e2e.chaos.story import Story, tell
 
 RULES: Mapping[str, Callable[[Story], Iterator[Breach]]] = {
     "one-copy": rules_mirrors.one_copy,
@@ -33,10 +34,16 @@ def judge(records: Iterable[Record]) -> list[Breach]:
 def summary(records: Iterable[Record]) -> str:
     """What a history is made of, in one line."""
     story = tell(records)
-    ended = sum(1 for source in story.sources.values() if end(source.last))
-    copies = sum(map(len, story.mirrors.values()))
+    made = ", ".join(_count(story, kind) for kind in KINDS)
     broken = sum(not one.is_over for one in story.faults)
     return (
-        f"seed {story.opening.seed}: {len(story.sources)} sources ({ended} ended), {copies} copies, "
+        f"seed {story.opening.seed}: {made}, "
         f"{len(story.requests)} writes by managers, {broken} faults, {len(story.restored)} restored clusters"
     )
+
+
+def _count(story: Story, kind: str) -> str:
+    sources = [source for source in story.sources.values() if source.kind.name == kind]
+    ended = sum(source.kind.end(source.last) is not None for source in sources)
+    copies = sum(len(mirrors) for (name, _), mirrors in story.mirrors.items() if name == kind)
+    return f"{len(sources)} {kind} ({ended} ended) with {copies} copies"

@@ -19,10 +19,11 @@ import msgspec
 from e2e.chaos import history
 from e2e.chaos.etcd import Compacted, Etcd, Stored
 from e2e.chaos.history import Fault, Json, Record, Request, Restored, Version
+from e2e.chaos.kinds import KINDS
 
 _READS = ("get", "list", "watch")
 _RETRY_SECONDS = 0.05
-_JOB_FIELDS = ("uid", "name", "namespace", "labels", "annotations", "creationTimestamp", "deletionTimestamp")
+_FIELDS = ("uid", "name", "namespace", "labels", "annotations", "creationTimestamp", "deletionTimestamp")
 
 
 class Recorder:
@@ -92,7 +93,7 @@ class Recorder:
         self.add(Version(time.time(), cluster, resource, stored.revision, key, body))
 
     def add_requests(self, cluster: str, log: Path, users: Iterable[str]) -> None:
-        """The writes of Jobs by these users, from an audit log."""
+        """The writes of sources and mirrors by these users, from an audit log."""
         marks = [user.encode() for user in users]
         with log.open("rb") as lines:
             for line in lines:
@@ -103,17 +104,17 @@ class Recorder:
 
 
 def kept(resource: str, body: Json) -> Json:
-    """What rules ask for. Nothing of a Secret but its metadata is kept."""
-    metadata = {key: value for key, value in body["metadata"].items() if key in _JOB_FIELDS}
-    if resource != "jobs":
+    """What rules ask for. Nothing of what is no kind of ``KINDS``, as a Secret, but its metadata is kept."""
+    metadata = {key: value for key, value in body["metadata"].items() if key in _FIELDS}
+    if resource not in KINDS:
         return {"metadata": metadata}
-    spec = {key: value for key, value in body["spec"].items() if key not in ("template", "selector")}
+    spec = {key: value for key, value in body["spec"].items() if key not in KINDS[resource].left_out}
     return {"metadata": metadata, "spec": spec, "status": body.get("status", {})}
 
 
 def _request(cluster: str, event: Json) -> Request | None:
     about = event.get("objectRef", {})
-    if about.get("resource") != "jobs" or event["verb"] in _READS or event["stage"] != "ResponseComplete":
+    if about.get("resource") not in KINDS or event["verb"] in _READS or event["stage"] != "ResponseComplete":
         return None
     return Request(
         at=_seconds(event["stageTimestamp"]),
@@ -124,6 +125,7 @@ def _request(cluster: str, event: Json) -> Request | None:
         subresource=about.get("subresource", ""),
         key=f"{about.get('namespace', '')}/{about.get('name', '')}",
         code=event.get("responseStatus", {}).get("code", 0),
+        resource=about["resource"],
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from itertools import combinations, pairwise
 
 from e2e.chaos.breaches import Breach
 from e2e.chaos.history import Request
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story, annotation, condition, end, may_run, placed_on
+from e2e.chaos.kinds import condition
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Owner, Story, annotation, placed_on
 from mirror.model import names
 
 FENCE_SECONDS = 180.0
@@ -18,19 +19,19 @@ _FOREVER = float("inf")
 
 def one_copy(story: Story) -> Iterator[Breach]:
     """D2: of one source only one copy may run at a time; under ``Reschedule`` two, if the source counts the other."""
-    for uid, mirrors in story.mirrors.items():
+    for owner, mirrors in story.mirrors.items():
         for first, second in combinations(mirrors, 2):
             for since, until in _together(story, first, second):
-                if until - since > LATE_SECONDS and not _is_allowed(story, uid, first, second, since):
+                if until - since > LATE_SECONDS and not _is_allowed(story, owner, first, second, since):
                     where = f"on {first.cluster} (uid {first.uid}) and {second.cluster} (uid {second.uid})"
-                    yield Breach("one-copy", since, f"{second.key} may run {where} for {until - since:.1f} s")
+                    yield Breach("one-copy", since, f"{second} may run {where} for {until - since:.1f} s")
                     break
 
 
 def second_copies_have_a_reason(story: Story) -> Iterator[Breach]:
     """D2, D11, D14: whoever gets another copy was moved, or asked for it, or its worker had lost data."""
-    for uid, mirrors in story.mirrors.items():
-        source = story.sources.get(uid)
+    for owner, mirrors in story.mirrors.items():
+        source = story.sources.get(owner)
         if source is None:
             continue
         unexplained = 0
@@ -40,21 +41,22 @@ def second_copies_have_a_reason(story: Story) -> Iterator[Breach]:
             moves = _moves(source, story.known_by(MANAGEMENT, later.born_at))
             if unexplained > moves:
                 text = f"copy on {later.cluster} (uid {later.uid}) after that on {earlier.cluster}, with {moves} moves"
-                yield Breach("second-copy", later.born_at, f"{later.key}: {text}")
+                yield Breach("second-copy", later.born_at, f"{later}: {text}")
                 break
 
 
 def recorded_first(story: Story) -> Iterator[Breach]:
-    """D5: the source names the worker before the copy is there."""
-    for uid, mirrors in story.mirrors.items():
-        source = story.sources.get(uid)
-        if source is None:
-            continue
+    """D5, D24: a source of the copy's kind names the worker before the copy is there."""
+    for owner, mirrors in story.mirrors.items():
+        source = story.sources.get(owner)
         for mirror in mirrors:
+            if source is None:
+                yield Breach("recorded-first", mirror.born_at, f"{mirror} is on {mirror.cluster}, a copy of nothing")
+                continue
             by = story.known_by(MANAGEMENT, mirror.born_at)
             before = (body for at, body in source.bodies if at <= by)
             if not any(placed_on(body) == mirror.cluster for body in before):
-                yield Breach("recorded-first", mirror.born_at, f"{mirror.key} is on {mirror.cluster}, not recorded")
+                yield Breach("recorded-first", mirror.born_at, f"{mirror} is on {mirror.cluster}, not recorded")
 
 
 def nothing_foreign(story: Story) -> Iterator[Breach]:
@@ -65,18 +67,13 @@ def nothing_foreign(story: Story) -> Iterator[Breach]:
             continue
         if asked.cluster == MANAGEMENT:
             if asked.verb.startswith("delete"):
-                yield Breach("foreign", asked.at, f"a manager deleted the source {asked.key}")
-            elif _met_only(story, asked, list(story.unmanaged.values()), list(story.sources.values())):
-                yield Breach("foreign", asked.at, f"a manager wrote {asked.key}, which does not name it")
-        elif _met_only(
-            story,
-            asked,
-            story.foreign[asked.cluster, asked.key],
-            [one for lives in story.mirrors.values() for one in lives],
-        ):
-            yield Breach(
-                "foreign", asked.at, f"a manager did {asked.verb} to {asked.key} on {asked.cluster}, a stranger"
-            )
+                yield Breach("foreign", asked.at, f"a manager deleted the source {asked.resource} {asked.key}")
+            elif _met_only(story, asked, story.unmanaged, story.sources.values()):
+                text = f"a manager wrote {asked.resource} {asked.key}, which does not name it"
+                yield Breach("foreign", asked.at, text)
+        elif _met_only(story, asked, story.foreign, (one for lives in story.mirrors.values() for one in lives)):
+            text = f"a manager did {asked.verb} to {asked.resource} {asked.key} on {asked.cluster}, a stranger"
+            yield Breach("foreign", asked.at, text)
 
 
 def no_mirror_is_left(story: Story) -> Iterator[Breach]:
@@ -84,16 +81,16 @@ def no_mirror_is_left(story: Story) -> Iterator[Breach]:
     if "emptied" not in story.phases:
         return  # who was broken off has shown nothing (``all_have_ended``)
     settled, emptied = story.phases["settled"], story.phases["emptied"]
-    for uid, mirrors in story.mirrors.items():
-        source = story.sources.get(uid)
+    for owner, mirrors in story.mirrors.items():
+        source = story.sources.get(owner)
         for mirror in mirrors:
             if mirror.exists_at(emptied):
-                yield Breach("left-behind", emptied, f"{mirror.key} is still on {mirror.cluster}, its source is gone")
+                yield Breach("left-behind", emptied, f"{mirror} is still on {mirror.cluster}, its source is gone")
             elif mirror.exists_at(settled):
                 if source is None or not source.exists_at(settled):
-                    yield Breach("left-behind", settled, f"{mirror.key} on {mirror.cluster} has no source")
+                    yield Breach("left-behind", settled, f"{mirror} on {mirror.cluster} has no source")
                 elif placed_on(source.content_at(settled)) != mirror.cluster:
-                    yield Breach("left-behind", settled, f"{mirror.key} is on {mirror.cluster}, recorded elsewhere")
+                    yield Breach("left-behind", settled, f"{mirror} is on {mirror.cluster}, recorded elsewhere")
 
 
 def _together(story: Story, first: Life, second: Life) -> Iterator[tuple[float, float]]:
@@ -106,21 +103,21 @@ def _together(story: Story, first: Life, second: Life) -> Iterator[tuple[float, 
 
 
 def _running(life: Life) -> Iterator[tuple[float, float]]:
-    """When it may run pods; what goes on at the end of the history goes on for ever."""
+    """When it may run; what goes on at the end of the history goes on for ever."""
     since: float | None = None
     for at, body in life.bodies:
-        if may_run(body) and since is None:
+        if life.kind.may_run(body) and since is None:
             since = at
-        elif not may_run(body) and since is not None:
+        elif not life.kind.may_run(body) and since is not None:
             yield since, at
             since = None
     if since is not None:
         yield since, _FOREVER if life.gone_at is None else life.gone_at
 
 
-def _is_allowed(story: Story, uid: str, first: Life, second: Life, at: float) -> bool:
+def _is_allowed(story: Story, owner: Owner, first: Life, second: Life, at: float) -> bool:
     """Whether this source may have both then."""
-    source = story.sources.get(uid)
+    source = story.sources.get(owner)
     if source is None or any(story.was_restored(one, by=at) for one in (first, second)):
         return source is not None
     by = story.known_by(MANAGEMENT, at)
@@ -152,7 +149,7 @@ def _may_replace(story: Story, source: Life, earlier: Life, later: Life) -> bool
     wanted = annotation(source.content_at(later.born_at), names.ON_MIRROR_LOSS)
     if was_over and wanted == "Recreate":
         return True
-    ended = end(earlier.last) or {}
+    ended = earlier.kind.end(earlier.last) or {}
     return (
         was_over
         and ended.get("reason") == "DeadlineExceeded"
@@ -172,12 +169,13 @@ def _moves(source: Life, at: float) -> int:
     return most
 
 
-def _met_only(story: Story, asked: Request, strangers: list[Life], ours: list[Life]) -> bool:
+def _met_only(story: Story, asked: Request, strangers: Iterable[Life], ours: Iterable[Life]) -> bool:
     """Whether what the request met can only have been a stranger."""
 
     def met(life: Life) -> bool:
         is_there = story.stored_since(life.cluster, life.born_at) - LATE_SECONDS <= asked.at
         is_not_gone = life.gone_at is None or life.gone_at + LATE_SECONDS >= asked.received
-        return (life.cluster, life.key) == (asked.cluster, asked.key) and is_there and is_not_gone
+        is_named = (life.cluster, life.kind.name, life.key) == (asked.cluster, asked.resource, asked.key)
+        return is_named and is_there and is_not_gone
 
     return any(map(met, strangers)) and not any(map(met, ours))

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from e2e.chaos.history import Complaint, Fault, Json, Opening, Phase, Record, Request, Restored, Version
+from e2e.chaos.kinds import KINDS, MirroredKind, condition
 from mirror.model import names
 
 MANAGEMENT = "management"
+Owner = tuple[str, str]
+"""The plural and the uid of a source: a copy is of the kind of its source."""
 LATE_SECONDS = 2.0
 """By how much one cluster's news may be later than another's: all clusters are watched by one busy process."""
 
@@ -22,6 +25,7 @@ class Life:
     """One object, from its first version to its last; ``gone_at`` is None while it exists."""
 
     cluster: str
+    kind: MirroredKind
     key: str
     uid: str
     versions: list[Version] = field(default_factory=list)
@@ -36,6 +40,14 @@ class Life:
     def bodies(self) -> Iterator[tuple[float, Json]]:
         """Each version's time and content."""
         return ((one.at, one.body) for one in self.versions if one.body is not None)
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.key}"
+
+    @property
+    def owner(self) -> Owner:
+        """What a copy names as its source if this is one."""
+        return self.kind.name, self.uid
 
     @property
     def last(self) -> Json:
@@ -61,16 +73,16 @@ class Story:
     """All that the rules ask for."""
 
     opening: Opening
-    sources: dict[str, Life] = field(default_factory=dict)
-    """Jobs on the management cluster that name us, by uid."""
-    unmanaged: dict[str, Life] = field(default_factory=dict)
-    """Other Jobs there, by uid."""
-    mirrors: defaultdict[str, list[Life]] = field(default_factory=lambda: defaultdict(list))
-    """Jobs on workers with our labels, by the uid of their source, in the order of their birth."""
-    foreign: defaultdict[tuple[str, str], list[Life]] = field(default_factory=lambda: defaultdict(list))
-    """Jobs on workers without, by worker and key."""
+    sources: dict[Owner, Life] = field(default_factory=dict)
+    """Objects on the management cluster that name us."""
+    unmanaged: list[Life] = field(default_factory=list)
+    """Others there."""
+    mirrors: defaultdict[Owner, list[Life]] = field(default_factory=lambda: defaultdict(list))
+    """Objects on workers with our labels, by their source, in the order of their birth."""
+    foreign: list[Life] = field(default_factory=list)
+    """Objects on workers without."""
     management: list[Version] = field(default_factory=list)
-    """Jobs and Secrets there in the order of etcd, which is exact."""
+    """What was written there, Secrets, too, in the order of etcd, which is exact."""
     requests: list[Request] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     restored: list[Restored] = field(default_factory=list)
@@ -127,7 +139,7 @@ def tell(records: Iterable[Record]) -> Story:
     for record in listed:
         match record:
             case Version():
-                if record.resource == "jobs":
+                if record.resource in KINDS:
                     lives.add(record)
                 if record.cluster == MANAGEMENT:
                     story.management.append(record)
@@ -153,10 +165,10 @@ class _Lives:
     def __init__(self) -> None:
         self.ended: list[Life] = []
         """All, and those that go on among them."""
-        self._now: dict[tuple[str, str], Life] = {}
+        self._now: dict[tuple[str, str, str], Life] = {}
 
     def add(self, version: Version) -> None:
-        place = (version.cluster, version.key)
+        place = (version.cluster, version.resource, version.key)
         life = self._now.get(place)
         uid = "" if version.body is None else str(version.body["metadata"]["uid"])
         if life is not None and life.uid != uid:
@@ -166,42 +178,27 @@ class _Lives:
         if version.body is None:
             return
         if life is None:
-            life = self._now[place] = Life(version.cluster, version.key, uid)
+            life = self._now[place] = Life(version.cluster, KINDS[version.resource], version.key, uid)
             self.ended.append(life)
         life.versions.append(version)
 
 
 def _sort_in(story: Story, life: Life) -> None:
     if life.cluster == MANAGEMENT:
-        is_ours = any(body["spec"].get("managedBy") == story.opening.managed_by for _, body in life.bodies)
-        (story.sources if is_ours else story.unmanaged)[life.uid] = life
+        if any(life.kind.managed_by(body) == story.opening.managed_by for _, body in life.bodies):
+            story.sources[life.owner] = life
+        else:
+            story.unmanaged.append(life)
         return
     for _, body in life.bodies:
         labels = body["metadata"].get("labels") or {}
         if labels.get(names.ORIGIN) == story.opening.origin and labels.get(names.SOURCE_UID):
-            story.mirrors[labels[names.SOURCE_UID]].append(life)
+            story.mirrors[life.kind.name, labels[names.SOURCE_UID]].append(life)
             return
-    story.foreign[life.cluster, life.key].append(life)
+    story.foreign.append(life)
 
 
-# -- what a Job says ---------------------------------------------------------------------------------------------------
-
-
-def condition(body: Json, kind: str) -> Json | None:
-    """Its condition of this type if it is true."""
-    listed = (body.get("status") or {}).get("conditions") or ()
-    return next((one for one in listed if one["type"] == kind and one["status"] == "True"), None)
-
-
-def end(body: Json) -> Json | None:
-    """Its last condition: Complete or Failed."""
-    return condition(body, "Complete") or condition(body, "Failed")
-
-
-def may_run(body: Json) -> bool:
-    """Whether its controller may have pods of it running."""
-    going = "deletionTimestamp" in body["metadata"]
-    return end(body) is None and not going and not body["spec"].get("suspend")
+# -- what a source of any kind says ------------------------------------------------------------------------------------
 
 
 def placed_on(body: Json) -> str:

@@ -1,5 +1,7 @@
 """Who uses the management cluster in a campaign: people who submit, suspend, edit and delete, CronJobs, and neighbours.
 
+They have all kinds, of the same names in one namespace, each with a life of its own.
+
 What a request does that meets a fault is not known to them, as to any user: they go on. Not here: whether Jobs end
 well (``judging``).
 """
@@ -8,23 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 
 import aiohttp
 
+from e2e.chaos.kinds import JOB, KINDS, MirroredKind
 from e2e.chaos.world import NAMESPACE, World
 from e2e.controlplane.client import Json, StatusError
-from e2e.jobs import indexed, job
+from e2e.jobs import job
 from mirror.model import names
 
 CRON_JOBS = {"allow": "Allow", "forbid": "Forbid", "replace": "Replace"}
 CRON = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs"
 _PATIENCE_SECONDS = 8.0
 _LEAST_PAUSE, _MOST_PAUSE = 0.2, 1.2
-_RUN_FOR = {"200ms": 20, "1s": 20, "4s": 20, "15s": 20, "40s": 10, "120s": 6, "never": 3}
-"""How many in a hundred or so run so long; those that never end do so once all is healed."""
-_POLICIES: tuple[dict[str, str], ...] = ({}, {"on-worker-loss": "Reschedule"}, {"on-worker-loss": "Fence"})
+_OTHERS = {names.ORIGIN: "somebody-else", names.SOURCE_UID: "11111111-2222-3333-4444-555555555555"}
+_LOST = ("Reschedule", "Reschedule", "Reschedule", "Fence", "Fence", "Wait")
+"""The policies of what runs on a worker that is about to be lost; a kind that is not moved has one of each."""
+_POLICIES: tuple[dict[str, str], ...] = (
+    {},
+    {names.ON_WORKER_LOSS: "Reschedule"},
+    {names.ON_WORKER_LOSS: "Fence"},
+)
 _TRIED = (StatusError, aiohttp.ClientError, TimeoutError)
 
 
@@ -35,42 +43,44 @@ class Users:
         self._world = world
         self._scene = world.scene
         self._chance = chance
-        self._alive: list[str] = []
+        self._alive: list[tuple[MirroredKind, str]] = []
         self._made = 0
 
     async def prepare(self) -> None:
-        """What is there before: CronJobs, and Jobs of others, some of which have names that sources will want."""
+        """What is there before: CronJobs, and objects of others, some of which have names that sources will want."""
         for name, policy in CRON_JOBS.items():
             template = job(name, self._world.identity.managed_by, run_for="20s")
             spec = {"schedule": "* * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": template["spec"]}}
             await self._scene.client.create(CRON, {"metadata": {"name": name}, "spec": spec})
-        await self._scene.create(job("unmanaged", suspend=True))
-        for number, site in enumerate(self._world.workers):
-            client = self._scene.client_of(site.name)
-            others = {names.ORIGIN: "somebody-else", names.SOURCE_UID: "11111111-2222-3333-4444-555555555555"}
-            await client.create(self._scene.jobs(site.name), job(f"taken-{number}", run_for="never"))
-            await client.create(self._scene.jobs(site.name), job(f"others-{number}", run_for="never", labels=others))
+        for kind in KINDS.values():
+            path, (endless, *_) = kind.resource.path(NAMESPACE), kind.endless
+            await self._scene.client.create(path, kind.suspended(endless("unmanaged")))
+            for number, site in enumerate(self._world.workers):
+                client, others = self._scene.client_of(site.name), endless(f"others-{number}")
+                others["metadata"]["labels"] = _OTHERS
+                await client.create(path, endless(f"taken-{number}"))
+                await client.create(path, others)
 
     async def live(self) -> None:
         """Do something every now and then, until cancelled."""
         for number in range(len(self._world.workers)):
             for name in (f"taken-{number}", f"others-{number}"):
-                await self._try(self._create(name))
+                for kind in KINDS.values():
+                    await self._try(self._create(kind, name))
         while True:
             await asyncio.sleep(self._chance.uniform(_LEAST_PAUSE, _MOST_PAUSE))
             await self._try(self._one_request())
 
     async def submit_to(self, worker: str) -> None:
-        """Jobs of each policy that run on a worker for long, for who is about to lose it."""
-        for number, policy in enumerate(("Reschedule", "Reschedule", "Reschedule", "Fence", "Fence", "Wait")):
-            self._made += 1
-            body = (indexed if number == 1 else job)(
-                f"{policy.lower()}-{self._made}",
-                self._world.identity.managed_by,
-                run_for="900s",
-                annotations={"on-worker-loss": policy, "worker-order": worker},
-            )
-            await self._try(self._scene.create(body))
+        """Sources of each policy that run on a worker for long, for who is about to lose it."""
+        before = self._made
+        self._made += len(_LOST)
+        for kind in KINDS.values():
+            for number, policy in enumerate(_LOST if kind.can_move else dict.fromkeys(_LOST)):
+                name, endless = f"lost-{before + number}", kind.endless[number % len(kind.endless)]
+                body = endless(name, self._world.identity.managed_by)
+                annotations = {names.ON_WORKER_LOSS: policy, names.WORKER_ORDER: worker}
+                await self._try(self._submit(kind, body, annotations))
 
     async def stop_schedules(self) -> None:
         """No new Jobs come from CronJobs."""
@@ -82,10 +92,11 @@ class Users:
         for name in CRON_JOBS:
             with suppress(StatusError):
                 await self._scene.client.delete(f"{CRON}/{name}")
-        for source in await self._scene.client.list(self._scene.jobs()):
-            if source["spec"].get("managedBy") == self._world.identity.managed_by:
-                with suppress(StatusError):
-                    await self._scene.delete(source["metadata"]["name"])
+        for kind in KINDS.values():
+            for source in await self._scene.client.list(kind.resource.path(NAMESPACE)):
+                if kind.managed_by(source) == self._world.identity.managed_by:
+                    with suppress(StatusError):
+                        await self._delete(kind, source["metadata"]["name"])
 
     async def _try(self, request: Awaitable[object]) -> None:
         with suppress(*_TRIED):
@@ -96,44 +107,46 @@ class Users:
         chance = self._chance
         if not self._alive or chance.random() < 0.45:
             self._made += 1
-            await self._create(f"job-{self._made}")
+            every = list(KINDS.values())
+            for kind in chance.choice(([JOB], [JOB], every, every, every[1:])):
+                await self._create(kind, f"job-{self._made}")
             return
-        name = chance.choice(self._alive)
+        kind, name = chance.choice(self._alive)
         match chance.choices(("suspend", "resume", "edit", "policy", "delete", "again"), (3, 4, 2, 2, 2, 2))[0]:
             case "suspend":
-                await self._scene.patch(name, {"spec": {"suspend": True}})
+                await self._patch(kind, name, kind.suspension(True))
             case "resume":
-                await self._scene.patch(name, {"spec": {"suspend": False}})
+                await self._patch(kind, name, kind.suspension(False))
             case "edit":
                 label = {"team": chance.choice("abc")}
-                await self._scene.patch(name, {"metadata": {"labels": label, "annotations": {"note": str(self._made)}}})
+                edit = {"metadata": {"labels": label, "annotations": {"note": str(self._made)}}}
+                await self._patch(kind, name, edit)
             case "policy":
                 policy = {names.ON_WORKER_LOSS: chance.choice(("Wait", "Reschedule", "Fence", None))}
-                await self._scene.patch(name, {"metadata": {"annotations": policy}})
+                await self._patch(kind, name, {"metadata": {"annotations": policy}})
             case "delete":
-                self._alive.remove(name)
-                await self._scene.delete(name, propagation=chance.choice(("Background", "Foreground")))
+                self._alive.remove((kind, name))
+                await self._delete(kind, name, propagation=chance.choice(("Background", "Foreground")))
             case _:
-                await self._scene.delete(name)
-                await self._create(name)
+                await self._delete(kind, name)
+                await self._create(kind, name)
 
-    async def _create(self, name: str) -> None:
+    async def _create(self, kind: MirroredKind, name: str) -> None:
         chance = self._chance
-        if name not in self._alive:
-            self._alive.append(name)
+        if (kind, name) not in self._alive:
+            self._alive.append((kind, name))
         annotations = dict(chance.choice(_POLICIES))
         if chance.random() < 0.2:
-            annotations["on-mirror-loss"] = "Recreate"
-        fields: Json = {"backoffLimit": chance.choice((0, 2))}
-        if chance.random() < 0.1:
-            fields["suspend"] = True
-        kind = indexed if chance.random() < 0.3 else job
-        body = kind(
-            name,
-            self._world.identity.managed_by,
-            run_for=chance.choices(list(_RUN_FOR), list(_RUN_FOR.values()))[0],
-            exit_code=int(chance.random() < 0.15),
-            annotations=annotations,
-            **fields,
-        )
-        await self._scene.create(body)
+            annotations[names.ON_MIRROR_LOSS] = "Recreate"
+        body = kind.made(name, self._world.identity.managed_by, chance)
+        await self._submit(kind, kind.suspended(body) if chance.random() < 0.1 else body, annotations)
+
+    async def _submit(self, kind: MirroredKind, body: Json, annotations: Mapping[str, str]) -> None:
+        body["metadata"]["annotations"] = dict(annotations)
+        await self._scene.client.create(kind.resource.path(NAMESPACE), body)
+
+    async def _patch(self, kind: MirroredKind, name: str, body: Json) -> None:
+        await self._scene.client.merge(f"{kind.resource.path(NAMESPACE)}/{name}", body)
+
+    async def _delete(self, kind: MirroredKind, name: str, *, propagation: str = "Background") -> None:
+        await self._scene.client.delete(f"{kind.resource.path(NAMESPACE)}/{name}", propagation=propagation)

@@ -1,7 +1,8 @@
 """Where a campaign is played: a management cluster, workers, two managers, and a proxy on each way between them.
 
 Each manager reaches the management cluster by a proxy of its own, and a worker by the one that both share, since the
-worker's Secret holds one address. Not here: what is broken (``faults``), and who uses it (``users``).
+worker's Secret holds one address. Both are the program with the tests' own kind in its table (``drill_manager``). Not
+here: what is broken (``faults``), and who uses it (``users``).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from e2e import shipped
+from e2e import drills, shipped
 from e2e.chaos.etcd import Etcd
+from e2e.chaos.kinds import KINDS
 from e2e.chaos.recording import Recorder
 from e2e.chaos.story import MANAGEMENT
 from e2e.controlplane.client import Client, Json, StatusError
@@ -103,7 +105,9 @@ class World:
 
     def follow(self, recorder: Recorder, scope: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Write down all that the rules of ``judging`` look at."""
-        wanted = [(site, "jobs", f"/registry/jobs/{NAMESPACE}/") for site in self.sites]
+        wanted = [
+            (site, name, f"{kind.etcd_prefix}{NAMESPACE}/") for name, kind in KINDS.items() for site in self.sites
+        ]
         wanted += [(self.management, "secrets", f"/registry/secrets/{self.identity.namespace}/")]
         return [
             scope.create_task(
@@ -124,6 +128,8 @@ async def built(workers: int) -> AsyncIterator[World]:
         for site in others:
             site.proxies = [await stack.enter_async_context(Proxy.before(site.cluster))]
         management.proxies = [await stack.enter_async_context(Proxy.before(management.cluster)) for _ in range(2)]
+        for kind in KINDS.values():
+            await stack.enter_async_context(kind.served(management.cluster, *(site.cluster for site in others)))
         scene = Scene(management.cluster, {site.name: site.cluster for site in others}, NAMESPACE)
         for place in ("", *scene.workers):
             await scene.make_namespace(place)
@@ -149,6 +155,7 @@ async def _manager(management: Site, identity: Identity, number: int, stack: Asy
     account = await shipped.account(management.cluster, identity.namespace, granted)
     own = management.proxies[number].kubeconfig(account)
     manager = ManagerProcess(management.cluster, identity=identity, settings={**SETTINGS, "kubeconfig": str(own)})
+    manager.run_as(drills.MANAGER)
     stack.push_async_callback(_close, manager)
     await manager.prepare()
     return manager
