@@ -359,19 +359,25 @@ class Cluster(Protocol):
     async def merge(self, path: str, body: Json) -> object: ...
 
 
+def after_a_round(found: Json) -> Json | None:
+    """The status that its controller writes next; None: it does not run."""
+    run, status = found["spec"].get("run") or {}, found.get("status") or {}
+    if run.get("managedBy") or run.get("paused") or any(_of(status, end) for end in _ENDS):
+        return None
+    rounds = status.get("rounds", 0) + 1
+    new: Json = {"rounds": rounds, "observedGeneration": found["metadata"].get("generation", 0)}
+    if rounds >= found["spec"]["rounds"]:
+        created = datetime.fromisoformat(found["metadata"]["creationTimestamp"])
+        new = _with(new, created, Succeeded=("True", "", ""))
+    return new
+
+
 async def run_drills(cluster: Cluster, *, every_seconds: float = 1.0) -> None:
     """Play the controller of one cluster: count a round at a time, and say so; until cancelled."""
     while True:
         for found in await cluster.list(DRILLS.path()):
-            run, status = found["spec"].get("run") or {}, found.get("status") or {}
-            if run.get("managedBy") or run.get("paused") or any(_of(status, end) for end in _ENDS):
+            if (new := after_a_round(found)) is None:
                 continue
-            rounds = status.get("rounds", 0) + 1
-            new: Json = {"rounds": rounds, "observedGeneration": found["metadata"].get("generation", 0)}
-            if rounds >= found["spec"]["rounds"]:
-                new = _with(
-                    new, datetime.fromisoformat(found["metadata"]["creationTimestamp"]), Succeeded=("True", "", "")
-                )
             path = DRILLS.path(found["metadata"]["namespace"], found["metadata"]["name"], "status")
             try:
                 await cluster.merge(path, {"status": new})
