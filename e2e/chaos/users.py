@@ -45,6 +45,8 @@ class Users:
         self._chance = chance
         self._alive: list[tuple[MirroredKind, str]] = []
         self._made = 0
+        self._lost: list[tuple[MirroredKind, str]] = []
+        """What was submitted to who was about to be lost, since the last time."""
 
     async def prepare(self) -> None:
         """What is there before: CronJobs, and objects of others, some of which have names that sources will want."""
@@ -72,7 +74,13 @@ class Users:
             await self._try(self._one_request())
 
     async def submit_to(self, worker: str) -> None:
-        """Sources of each policy that run on a worker for long, for who is about to lose it."""
+        """Sources of each policy that run on a worker for long, for who is about to lose it.
+
+        Those of the time before are deleted: workers that are full of them would run little else.
+        """
+        for kind, name in self._lost:
+            await self._try(self._delete(kind, name))
+        self._lost.clear()
         before = self._made
         self._made += len(_LOST)
         for kind in KINDS.values():
@@ -80,6 +88,7 @@ class Users:
                 name, endless = f"lost-{before + number}", kind.endless[number % len(kind.endless)]
                 body = endless(name, self._world.identity.managed_by)
                 annotations = {names.ON_WORKER_LOSS: policy, names.WORKER_ORDER: worker}
+                self._lost.append((kind, name))
                 await self._try(self._submit(kind, body, annotations))
 
     async def stop_schedules(self) -> None:

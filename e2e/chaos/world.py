@@ -28,7 +28,7 @@ from e2e.manager import Identity, ManagerProcess
 from e2e.proxy import Proxy
 
 NAMESPACE = "chaos"
-CAPACITY = 12
+CAPACITY = 16
 FENCE_TTL = "5m"
 """The shortest that settings allow."""
 _JSON = ("--storage-media-type=application/json",)
