@@ -12,7 +12,9 @@ import pytest
 from e2e.chaos import history
 from e2e.chaos.campaign import Campaign
 from e2e.chaos.history import Fault, Phase, Request, Version
+from e2e.chaos.kinds import KINDS
 from e2e.chaos.storms import eras
+from e2e.chaos.story import tell
 
 SECONDS, SEED = 25.0, 290
 """A storm in which managers, an API server and an etcd are killed, others frozen or full, and answers are lost; no
@@ -21,7 +23,10 @@ worker loses its data, which takes long."""
 
 @pytest.mark.usefixtures("binaries")
 async def test_a_short_campaign_breaks_no_invariant(tmp_path: Path) -> None:
-    """D1, D2, D5, D7, D8, D14, D21: two managers, two workers, faults of every scope, and a history that tells."""
+    """D1, D2, D5, D7, D8, D14, D21, D24: two managers, two workers, faults of every scope, and a history that tells.
+
+    Sources of both kinds had copies, under one name.
+    """
     path = tmp_path / "history.jsonl"
     breaches = await Campaign(SECONDS, SEED, 2, path).play()
     assert breaches == [], "\n".join(map(str, breaches))
@@ -32,6 +37,9 @@ async def test_a_short_campaign_breaks_no_invariant(tmp_path: Path) -> None:
     assert faults
     assert sum(one.is_over for one in faults) == sum(not one.is_over for one in faults)
     assert [one.name for one in records if isinstance(one, Phase)] == ["healed", "settled", "emptied"]
+    story = tell(records)
+    copied = [{story.sources[owner].key for owner in story.mirrors if owner[0] == kind} for kind in KINDS]
+    assert set.intersection(*copied)
 
 
 @pytest.mark.parametrize("minutes", [0.5, 3, 10, 60])

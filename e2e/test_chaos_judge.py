@@ -63,8 +63,10 @@ def of_kind(kind: MirroredKind, record: Record) -> Record:
         case Version(resource="jobs", body=body) if body is not None and kind is not JOB:
             ends = dict(zip(JOB.ends, kind.ends, strict=True))
             said = [{**one, "type": ends.get(one["type"], one["type"])} for one in body["status"].get("conditions", ())]
-            spec = kind.suspension(bool(body["spec"].get("suspend")))["spec"]
-            spec["run"] |= {"managedBy": body["spec"]["managedBy"]} if "managedBy" in body["spec"] else {}
+            spec = policy = kind.suspension(bool(body["spec"].get("suspend")))["spec"]
+            for name in kind.policy:
+                policy = policy[name]
+            policy |= {"managedBy": body["spec"]["managedBy"]} if "managedBy" in body["spec"] else {}
             now = {**body, "spec": spec, "status": {**body["status"], "conditions": said}}
             return msgspec.structs.replace(record, resource=kind.name, body=now)
     return record

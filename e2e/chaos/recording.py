@@ -104,7 +104,7 @@ class Recorder:
 
 
 def kept(resource: str, body: Json) -> Json:
-    """What rules ask for. Nothing of what is no kind of ``KINDS``, as a Secret, but its metadata is kept."""
+    """What rules ask for. Of what is no kind of ``KINDS``, such as a Secret, only metadata are kept."""
     metadata = {key: value for key, value in body["metadata"].items() if key in _FIELDS}
     if resource not in KINDS:
         return {"metadata": metadata}
