@@ -353,6 +353,13 @@ FAULTS = (
         "two-managers",
     ),
     PlantedFault(
+        "mirrors of all kinds are in one store",
+        "workers/watching.py",
+        "    def of(self, kind: Kind) -> MirrorStore:\n        return self._stores[kind.name]\n",
+        "    def of(self, kind: Kind) -> MirrorStore:\n        return next(iter(self._stores.values()))\n",
+        "kinds",
+    ),
+    PlantedFault(
         "a pod that runs is no pod that ran",
         "workers/pod_ledger.py",
         "        if why := _started(status):\n",

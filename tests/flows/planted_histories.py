@@ -11,6 +11,7 @@ from flow_machine_base import Machine
 from flow_machine_declared import Annotated, Declared
 from flow_machine_fence import Fencing
 from flow_machine_interference import Interference
+from flow_machine_kinds import BothKinds
 from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
@@ -35,6 +36,8 @@ def play(name: str) -> None:
         queues = machine = Queues()
     elif name in OF_KINDS:
         declared = machine = Annotated() if name in OF_ANNOTATED_KINDS else Declared()
+    elif name in OF_BOTH_KINDS:
+        both = machine = BothKinds()
     elif name in OF_FENCES:
         fencing = machine = Fencing()
     elif name in OF_STARTING_OVER:
@@ -52,6 +55,8 @@ def play(name: str) -> None:
             QUEUE_HISTORIES[name](queues)
         elif name in OF_KINDS:
             OF_KINDS[name](declared)
+        elif name in OF_BOTH_KINDS:
+            OF_BOTH_KINDS[name](both)
         elif name in OF_FENCES:
             OF_FENCES[name](fencing)
         elif name in OF_STARTING_OVER:
@@ -397,6 +402,16 @@ def _unstarted(kind: str, event: str, pull: str = "0s", *, is_closed: bool = Tru
     return history
 
 
+def _of_one_name(machine: BothKinds) -> None:
+    """A Job that runs, and a Drill of its name; the Drill goes first."""
+    machine.a_user_creates(name="a", kind="slow", annotations="plain", is_suspended=False, is_ours=True, wait=3.0)
+    machine.a_user_creates_a_drill(name="a", is_paused=False, wait=12.0)
+    machine.a_user_deletes_a_drill(name="a", wait=12.0)
+
+
+OF_BOTH_KINDS: Mapping[str, Callable[[BothKinds], None]] = {
+    "mirrors of all kinds are in one store": _of_one_name,
+}
 OF_RETRIES: Mapping[str, Callable[[Retrying], None]] = {
     "a pod that runs is no pod that ran": _unstarted("unready", "", is_closed=False),
     "a mirror that was restarted was only stopped": _unstarted("unready", "it runs there without a manager"),
