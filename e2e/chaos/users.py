@@ -26,6 +26,8 @@ CRON = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs"
 _PATIENCE_SECONDS = 8.0
 _LEAST_PAUSE, _MOST_PAUSE = 0.2, 1.2
 _OTHERS = {names.ORIGIN: "somebody-else", names.SOURCE_UID: "11111111-2222-3333-4444-555555555555"}
+_MOST = 120
+"""Names in use, of all kinds: with more of them, nearly all would wait for a place in a long campaign."""
 _LOST = ("Reschedule", "Reschedule", "Reschedule", "Fence", "Fence", "Wait")
 """The policies of what runs on a worker that is about to be lost; a kind that is not moved has one of each."""
 _POLICIES: tuple[dict[str, str], ...] = (
@@ -114,7 +116,7 @@ class Users:
 
     async def _one_request(self) -> None:
         chance = self._chance
-        if not self._alive or chance.random() < 0.45:
+        if not self._alive or (len(self._alive) < _MOST and chance.random() < 0.45):
             self._made += 1
             every = list(KINDS.values())
             for kind in chance.choice(([JOB], [JOB], every, every, every[1:])):
