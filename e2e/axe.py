@@ -1,46 +1,67 @@
 """axe-core, which looks for what makes a page hard to use for those who hear it or see little of it.
 
-It comes from npm, once, into the cache beside the control planes' programs; exactly this file, whoever serves it.
-Without npm, or without a network, there is none, and ``test_page_dashboard`` skips what needs it: the page's own checks
-of roles and names are in ``test_page``.
+It comes out of a Python package that carries it, as pip installs it, with its version and hash in
+``requirements-axe.txt``: once, into the cache beside the control planes'
+programs. Of the package only this file is used.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import subprocess
+import sys
 import tempfile
-from hashlib import sha256
+import zipfile
 from pathlib import Path
 from typing import Any
 
 from e2e.browser import Tab
 
-VERSION = "4.14.1"
-_SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
+LOCK = Path(__file__).with_name("requirements-axe.txt")
+_FILE = "axe_playwright_python/axe.min.js"
 _INSTALL_SECONDS = 120.0
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
+class NoAxe(RuntimeError):
+    """The script is not here and cannot be had; the text says why, and what to do."""
+
+
 def read_axe() -> str:
-    """The script; fetched when it is not in the cache, empty when it cannot be. ``AXE_CORE`` names another place."""
+    """The script: the file that ``AXE_CORE`` names, else the cached one, else as pip brings it.
+
+    Raises:
+        NoAxe: pip cannot bring it.
+        OSError: ``AXE_CORE`` names no file.
+    """
+    if own := os.environ.get("AXE_CORE"):
+        return Path(own).read_text()
+    locked = re.search(r"==(\S+)", LOCK.read_text())
+    assert locked is not None
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    kept = Path(os.environ.get("AXE_CORE") or Path(base) / "jobmirror" / f"axe-core-{VERSION}.min.js")
-    if kept.exists() or not (npm := shutil.which("npm")):
-        return kept.read_text() if kept.exists() else ""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder]
-        try:
-            subprocess.run([*command, f"axe-core@{VERSION}"], check=True, capture_output=True, timeout=_INSTALL_SECONDS)
-        except (subprocess.SubprocessError, OSError):
-            return ""
-        text = (Path(folder) / "node_modules/axe-core/axe.min.js").read_bytes()
-    if sha256(text).hexdigest() != _SHA256:
-        raise RuntimeError(f"axe-core {VERSION} is not the file that was looked at")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(text)
-    return text.decode()
+    kept = Path(base) / "jobmirror" / f"axe-of-playwright-python-{locked[1]}.min.js"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".axe.") as folder:
+            (Path(folder) / "whole").write_bytes(_fetch(folder))
+            (Path(folder) / "whole").rename(kept)  # several processes may do this at once
+    return kept.read_text()
+
+
+def _fetch(folder: str) -> bytes:
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    command = [sys.executable, "-m", "pip", "download", *options, "-r", str(LOCK), "--dest", folder]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
+    except subprocess.SubprocessError as failed:
+        said = getattr(failed, "stderr", None) or failed
+        raise NoAxe(
+            f"axe-core is not in the cache, and pip cannot bring it; AXE_CORE may name an axe.min.js: {said}"
+        ) from None
+    (wheel,) = Path(folder).glob("*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        return files.read(_FILE)
 
 
 async def violations(tab: Tab, axe: str) -> list[str]:

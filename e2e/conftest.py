@@ -13,7 +13,7 @@ import contextlib
 import os
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -41,6 +41,7 @@ LONG = (
     "test_upgrade",
 )
 """Files of few tests that take minutes: of several processes, none is to be left alone with one of them at the end."""
+CONTROLPLANE = "MIRROR_REQUIRE_CONTROLPLANE"
 _HERE = Path(__file__).parent
 _TIMEOUT_SECONDS = 600
 
@@ -81,12 +82,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 @pytest.fixture(scope="session")
-def binaries() -> None:
+def binaries(do_without: Callable[..., NoReturn]) -> None:
     """For tests that start control planes of their own: they are skipped where there is nothing to start."""
     try:
         find_binaries(*WORKER.programs)
     except MissingBinaries as reason:
-        _do_without(reason)
+        do_without(reason, required_by=CONTROLPLANE)
 
 
 @pytest.fixture(scope="session")
@@ -96,26 +97,21 @@ def provider() -> Provider:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_planes(request: pytest.FixtureRequest, provider: Provider) -> AsyncIterator[dict[str, ControlPlane]]:
+async def shared_planes(
+    request: pytest.FixtureRequest, provider: Provider, do_without: Callable[..., NoReturn]
+) -> AsyncIterator[dict[str, ControlPlane]]:
     """Every shared control plane that some test of this run uses."""
     used = {name for item in request.session.items for name in _shared_by(item)}
     async with AsyncExitStack() as stack:
         try:
             planes = await start_all(provider, [name for name in SHARED if name in used], stack)
         except (MissingBinaries, CannotDo) as reason:
-            _do_without(reason)
+            do_without(reason, required_by=CONTROLPLANE)
         yield planes
         for plane in planes.values():
             with contextlib.suppress(CannotDo):
                 lacking = shipped.refused(await plane.audit_entries())
                 assert not lacking, f"the shipped rights do not suffice on {plane.name}: {lacking[:5]}"
-
-
-def _do_without(reason: MissingBinaries | CannotDo) -> NoReturn:
-    """Skip what needs control planes, unless the run is one that must have them."""
-    if os.environ.get("MIRROR_REQUIRE_CONTROLPLANE") == "1":
-        pytest.fail(f"MIRROR_REQUIRE_CONTROLPLANE=1, but there is none: {reason}", pytrace=False)
-    pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ def operators() -> list[Operator]:
 
 def each(suits: Callable[[Kind], object] = bool, of: Iterable[Kind] = ALL) -> pytest.MarkDecorator:
     """A test of ``lives``, of each kind that suits."""
-    skipped = partial(pytest.mark.skip, reason=f"{VARIABLE} does not ask for it")
+    skipped = partial(pytest.mark.skip, reason=f"{VARIABLE} does not ask for it (make kinds asks for all)")
     parameters = [
         pytest.param(kind, id=str(kind), marks=() if kind in CHOSEN else skipped()) for kind in of if suits(kind)
     ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -48,16 +47,6 @@ _OWN_ETC = (
 )
 
 
-def why_not() -> str:
-    """Why Kueue cannot be run here; empty: it can."""
-    program = os.environ.get(VARIABLE, "")
-    if not program:
-        return f"{VARIABLE} names no Kueue"
-    if not os.access(program, os.X_OK):
-        return f"{VARIABLE}: {program} is no program"
-    return "" if shutil.which("unshare") else "no unshare, of util-linux"
-
-
 @asynccontextmanager
 async def running(plane: Cluster) -> AsyncIterator[None]:
     """Kueue manages the Jobs of this cluster that are in a queue; the cluster should be nobody else's.
@@ -75,7 +64,7 @@ async def running(plane: Cluster) -> AsyncIterator[None]:
     config.write_text(yaml.safe_dump(_settings(number_of(port), scratch.path)))
     kubeconfig = plane.kubeconfig_for("kueue", groups=["system:masters"])
     kueue = os.environ[VARIABLE]
-    command = [shutil.which("unshare") or "", "--user", "--map-root-user", "--mount", "sh", "-c", _OWN_ETC, "kueue"]
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _OWN_ETC, "kueue"]
     program = Program([*command, scratch.path, kueue, config, kubeconfig], scratch)
     try:
         for one in _definitions():

@@ -5,7 +5,9 @@ Skipped unless ``TEST_ASSET_KUEUE`` names its program (``e2e/kueue``); ``tests/f
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +21,10 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, annotation, is_complete, is_suspended, job, placed_on, runs, until
 from e2e.manager import ManagerProcess
 
-pytestmark = pytest.mark.skipif(bool(kueue.why_not()), reason=kueue.why_not() or "it can be run")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get(kueue.VARIABLE),
+    reason=f"{kueue.VARIABLE} names no Kueue, which takes long to compile; tests/flows/test_queues plays what it does",
+)
 
 QUEUE = {"kueue.x-k8s.io/queue-name": "users"}
 URGENT = QUEUE | {"kueue.x-k8s.io/priority-class": "urgent"}
@@ -29,15 +34,17 @@ FOUGHT = ("MirrorChanged", "ChangeReverted", "StatusConflict")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def gated(binaries: None) -> AsyncIterator[Cluster]:
+async def gated(binaries: None, required_program: Callable[..., Path]) -> AsyncIterator[Cluster]:
     """A management cluster with a Kueue."""
+    required_program("unshare")
     async with Cluster.start("gated", MANAGEMENT) as cluster, kueue.running(cluster):
         yield cluster
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def queued(binaries: None) -> AsyncIterator[Cluster]:
+async def queued(binaries: None, required_program: Callable[..., Path]) -> AsyncIterator[Cluster]:
     """A worker with a Kueue."""
+    required_program("unshare")
     async with Cluster.start("queued", WORKER) as cluster, kueue.running(cluster):
         yield cluster
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from e2e.axe import read_axe, violations
+from e2e.axe import NoAxe, read_axe, violations
 from e2e.browser import Tab, browser_tab, find_chromium
 from mirror.kinds.registry import BUILT_IN
 from mirror.page.serving import Place, serve
@@ -29,6 +29,15 @@ HOSTILE = '<img src=x onerror="pwned = 1"><script>pwned = 1</script>'
 def chromium(required_program: Callable[..., Path]) -> None:
     """Without a browser these tests are skipped, unless the run is one that must have it."""
     required_program("chromium", lambda _: CHROMIUM)
+
+
+@pytest.fixture(scope="module")
+def axe(do_without: Callable[..., NoReturn]) -> str:
+    """The script of axe-core; without it these tests are skipped, unless the run is one that must have it."""
+    try:
+        return read_axe()
+    except NoAxe as reason:
+        do_without(reason)
 
 
 @asynccontextmanager
@@ -158,11 +167,8 @@ async def test_a_login_that_ends_leads_back_to_the_form() -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 2200])
-async def test_axe_finds_nothing(width: int, scheme: str) -> None:
+async def test_axe_finds_nothing(width: int, scheme: str, axe: str) -> None:
     """Contrast, names, roles, order of headings: on each page and in each tab."""
-    axe = await asyncio.to_thread(read_axe)
-    if not axe:
-        pytest.skip("axe-core could not be had from npm")
     visitors = opened()
     async with seen(picture(datetime.now(UTC)), visitors) as (tab, url):
         await tab.look(width=width, scheme=scheme)
@@ -182,3 +188,12 @@ async def test_axe_finds_nothing(width: int, scheme: str) -> None:
             await tab.wait_for(f"document.querySelector('#panel-{name} {there}')")
             assert await violations(tab, axe) == [], name
             assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+
+
+async def test_axe_finds_what_is_planted(axe: str) -> None:
+    """Else nothing found would mean nothing."""
+    async with seen(picture(datetime.now(UTC))) as (tab, url):
+        await tab.open(url)
+        await tab.wait_for(LIVE)
+        await tab.evaluate("document.querySelector('main').append(document.createElement('img'))")
+        assert any(one.startswith("image-alt: ") for one in await violations(tab, axe))

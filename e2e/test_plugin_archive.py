@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,20 +18,16 @@ from e2e.manifests import TOP
 
 BUILD_SECONDS = 1800
 """A minute on a machine that does nothing else."""
-pytestmark = [
-    pytest.mark.timeout(BUILD_SECONDS),
-    pytest.mark.skipif(
-        not sysconfig.get_config_var("Py_ENABLE_SHARED") and shutil.which("objdump") is None,
-        reason="this Python has no shared library, and without objdump PyInstaller does not find another's",
-    ),
-]
+pytestmark = pytest.mark.timeout(BUILD_SECONDS)
 ALL_THAT_IT_GETS = {"PATH": "/nonexistent", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 VERSION = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["version"]
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plugin(tmp_path_factory: pytest.TempPathFactory, required_program: Callable[..., Path]) -> Path:
     """The program, unpacked from the archive into a folder of its own."""
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        required_program("objdump")  # with it PyInstaller finds a shared library of Python elsewhere
     folder = tmp_path_factory.mktemp("plugin")
     subprocess.run(
         [TOP / "deploy/krew/build.sh", TOP, folder / "dist"],

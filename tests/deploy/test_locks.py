@@ -12,7 +12,8 @@ TOP = Path(__file__).parents[2]
 IMAGE = TOP / "deploy" / "image"
 KREW = TOP / "deploy" / "krew"
 IMAGE_LOCKS = tuple(sorted(IMAGE.glob("requirements-*.txt")))
-LOCKS = (TOP / "constraints.txt", *IMAGE_LOCKS, TOP / "e2e/controlplane/requirements-go.txt", KREW / "requirements.txt")
+E2E = (TOP / "e2e/controlplane/requirements-go.txt", TOP / "e2e/requirements-axe.txt")
+LOCKS = (TOP / "constraints.txt", *IMAGE_LOCKS, *E2E, KREW / "requirements.txt")
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
@@ -68,13 +69,14 @@ def test_everything_that_the_project_names_is_locked() -> None:
 
 
 def test_nothing_is_installed_without_hashes() -> None:
-    """In the Makefile, in the image and the plugin, and for Go: each other install fetches nothing."""
+    """In the Makefile, in the image and the plugin, for Go and for axe-core: each other install fetches nothing."""
     for file in (TOP / "Makefile", IMAGE / "install.sh", KREW / "build.sh"):
         text = file.read_text().replace("\\\n", " ")
         lines = [line for line in text.splitlines() if re.search(r"pip.* install ", line)]
         assert lines
         assert all("--require-hashes" in line or "--no-deps" in line for line in lines), file.name
-    toolchain = (TOP / "e2e/controlplane/toolchain.py").read_text()
-    assert toolchain.count('"-m", "pip"') == toolchain.count('"--require-hashes"') == 1
+    for file in (TOP / "e2e/controlplane/toolchain.py", TOP / "e2e/axe.py"):
+        text = file.read_text()
+        assert text.count('"-m", "pip"') == text.count('"--require-hashes"') == 1, file.name
     dockerfile = (IMAGE / "Dockerfile").read_text()
     assert "deploy/image/install.sh" in dockerfile

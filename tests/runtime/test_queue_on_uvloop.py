@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
+import uvloop
 
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.queue import WorkQueue
-
-uvloop = pytest.importorskip("uvloop")
 
 
 def test_delays_that_round_to_nothing_are_kept() -> None:
