@@ -46,7 +46,7 @@ def thawed(frozen_again: None) -> Iterator[None]:
 
 
 async def manager_on(wire: Wire, **changes: object) -> Manager:
-    settings = Settings(**changes)  # type: ignore[arg-type]
+    settings = Settings(**changes)
     return await _build(settings, client_of(wire), Environment(SystemClock(), get_log("test"), Metrics()))
 
 
@@ -172,7 +172,7 @@ async def test_a_fight_over_jobs_does_not_end_the_mirror() -> None:
     async def fight(_: asyncio.Event) -> None:
         raise ExceptionGroup("work", [ExceptionGroup("leader's", [ControllerConflict("somebody else runs them")])])
 
-    jobs.run = fight  # type: ignore[method-assign]
+    jobs.run = fight
     async with asyncio.TaskGroup() as scope:
         scope.create_task(manager.run(stop), name="manager")
         await asyncio.sleep(5)

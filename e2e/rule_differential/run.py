@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, TypeAlias
 
@@ -66,7 +67,7 @@ async def _round(real: Api, ours: Api, plural: str, rules: Mapping[str, str], ch
         (await api.post(_CRDS, _definition(plural, kept))).ok(201)
     path = f"/apis/rules.example.com/v1/namespaces/default/{plural}"
     for api in (real, ours):
-        await api.repeat(lambda api=api: api.get(path), lambda answer: answer.status == 200)  # type: ignore[misc]
+        await api.repeat(partial(api.get, path), lambda answer: answer.status == 200)
     for number in range(OBJECTS):
         spec = {place: value(chance) for place in kept}
         body = {

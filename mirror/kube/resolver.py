@@ -29,7 +29,7 @@ class ThreadPerLookup(AbstractResolver):
             addresses: _Addresses | OSError
             try:
                 # Other families than those of the internet are never asked for; its type speaks of them, too.
-                addresses = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)  # type: ignore[assignment]
+                addresses = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)  # type: ignore[assignment]  # see above
             except OSError as error:
                 addresses = error
             except UnicodeError:

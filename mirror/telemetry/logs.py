@@ -27,10 +27,10 @@ from mirror.settings.schema import Logging
 # without on an ImportError, which None here gives it; who wants rich can still import it later.
 _has_rich = "rich" in sys.modules
 if not _has_rich:
-    sys.modules["rich"] = None  # type: ignore[assignment]
+    sys.modules["rich"] = None  # type: ignore[assignment]  # typed as if only modules could be there
 
-import structlog  # noqa: E402
-from structlog.typing import FilteringBoundLogger  # noqa: E402
+import structlog  # noqa: E402 - after the above
+from structlog.typing import FilteringBoundLogger  # noqa: E402 - after the above
 
 if not _has_rich:
     del sys.modules["rich"]

@@ -445,7 +445,7 @@ async def test_a_worker_that_something_else_declares_is_listed_by_what_is_record
     body = {"metadata": {"name": names.WORKERS_CONFIGMAP, "namespace": HOME}, "data": {"prod": json.dumps(entry)}}
     await clusters.management.api.create(f"/api/v1/namespaces/{HOME}/configmaps", body)
 
-    await listing.show(clusters.where, "text")  # type: ignore[arg-type]
+    await listing.show(clusters.where, "text")
 
     output = capsys.readouterr().out
     assert "declared by Secret clusters/prod-kubeconfig" in output

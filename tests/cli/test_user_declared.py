@@ -72,7 +72,7 @@ def planes(tmp_path_factory: pytest.TempPathFactory, required_program: Callable[
             async with asyncio.timeout(120):
                 while not has("Succeeded")(await api.get(f"{DR}/train")):  # noqa: ASYNC110 - another's
                     await asyncio.sleep(0.05)
-                while "jobmirror.io/waiting-because" not in (await api.get(f"{DR}/waits"))["metadata"]["annotations"]:  # noqa: ASYNC110
+                while "jobmirror.io/waiting-because" not in (await api.get(f"{DR}/waits"))["metadata"]["annotations"]:  # noqa: ASYNC110 - another's
                     await asyncio.sleep(0.05)
 
         async def stop() -> None:

@@ -73,7 +73,7 @@ def both(planes: UserFleet) -> Iterator[UserFleet]:
         container = {"name": "bit", "image": "x", "command": ["sh", "-c", "echo bore"]}
         await api.create(PODS, {"metadata": metadata, "spec": {"containers": [container], "restartPolicy": "Never"}})
         async with asyncio.timeout(60):
-            while (await api.get(f"{PODS}/drill-pod"))["status"].get("phase") != "Succeeded":  # noqa: ASYNC110
+            while (await api.get(f"{PODS}/drill-pod"))["status"].get("phase") != "Succeeded":  # noqa: ASYNC110 - another's
                 await asyncio.sleep(0.05)
 
     async def stop() -> None:

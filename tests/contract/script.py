@@ -205,7 +205,7 @@ def scripts_of(name: str) -> Group:
 
 
 # The base class depends on how yaml was built, which mypy cannot know.
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of the two is there
     """YAML whose times stay text."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -109,8 +110,11 @@ def collect(world: World, worker: str = "east") -> None:
             if named and not left:
                 server.remove(plural, metadata["name"], metadata["namespace"])
             elif len(left) < len(named):
-                change = lambda body, left=left: body["metadata"].update(ownerReferences=left)  # noqa: E731
-                server.edit(plural, metadata["name"], change, metadata["namespace"])
+                server.edit(plural, metadata["name"], partial(_own, owners=left), metadata["namespace"])
+
+
+def _own(body: dict[str, Any], owners: list[dict[str, Any]]) -> None:
+    body["metadata"].update(ownerReferences=owners)
 
 
 async def test_what_pods_need_is_there_before_the_mirror_and_is_owned_by_it() -> None:

@@ -31,12 +31,12 @@ async def on_east(world: World, manager: RunningManager, *, runs: bool = True, *
     if runs:
         world.controller("east").start("train", active=2)
         await manager.settle()
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         world.controller("east").set("train", status | {"succeeded": 3, "completedIndexes": "0-2", "failed": 1})
         await manager.settle()
     world.annotate_worker("west", cordoned=None)
     await manager.settle()
-    return str(world.mirror("east")["metadata"]["uid"])  # type: ignore[index]
+    return str(world.mirror("east")["metadata"]["uid"])
 
 
 def stop(world: World, *, terminating: int = 0, completed: str = "0-3") -> None:
@@ -84,7 +84,7 @@ async def test_without_consent_what_runs_stays() -> None:
         world.annotate_worker("east", drain="move")
         await manager.settle(5 * MINUTE)
         assert not is_suspended_on_east(world)
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
         world.controller("east").complete("train")
         await manager.settle(5)
         assert "Complete" in world.conditions()
@@ -110,7 +110,7 @@ async def test_what_has_not_started_goes_without_consent() -> None:
         world.controller("east").suspend("train")
         await manager.settle(10)
         assert (world.placed(), world.mirrors()) == ("west", ["west"])
-        assert world.mirror("west")["spec"]["suspend"] is False  # type: ignore[index]
+        assert world.mirror("west")["spec"]["suspend"] is False
 
 
 async def test_what_its_user_has_suspended_goes_and_stays_suspended() -> None:
@@ -139,7 +139,7 @@ async def test_without_a_place_nothing_stops() -> None:
         world.annotate_worker("east", drain="move-started")
         await manager.settle(5 * MINUTE)
         assert not is_suspended_on_east(world)
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         world.controller("east").set("train", status | {"succeeded": 4, "completedIndexes": "0-3"})
         await manager.settle(5)
         assert world.source()["status"]["succeeded"] == 4
@@ -218,7 +218,7 @@ async def test_killed_between_any_two_steps(step: str, fault: Fault) -> None:
             stop(world)
         await manager.settle(MINUTE)
         assert (world.placed(), world.mirrors()) == ("west", ["west"])
-        assert world.mirror("west")["status"]["completedIndexes"] == "0-3"  # type: ignore[index]
+        assert world.mirror("west")["status"]["completedIndexes"] == "0-3"
         assert "Failed" not in world.conditions()
 
 
@@ -272,7 +272,7 @@ async def test_a_worker_cannot_say_that_a_job_leaves() -> None:
     """A hostile status with our reasons: a mirror that vanishes afterwards is lost all the same (D7, D11)."""
     async with two_workers() as (world, manager):
         await on_east(world, manager)
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         ours = condition("Suspended", world.management.clock.text(), reason="WorkerDrained", message="leave")
         world.controller("east").set("train", status | {"conditions": [ours]})
         await manager.settle(2)

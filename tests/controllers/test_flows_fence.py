@@ -65,7 +65,7 @@ def expire(world: World, worker: str = "east", name: str = "train", *, has_ended
     at = world.management.clock.text()
     ends = ("FailureTarget", "Failed") if has_ended else ("FailureTarget",)
     listed = [condition(one, at, reason="DeadlineExceeded", message="Job was active too long") for one in ends]
-    before = world.mirror(worker, name)["status"]  # type: ignore[index]
+    before = world.mirror(worker, name)["status"]
     pods = {"active": 0, "ready": 0, "terminating": 0 if has_ended else 1, "failed": 1}
     world.controller(worker).set(name, before | pods | more | {"conditions": listed})
 
@@ -80,7 +80,7 @@ async def fenced_on_east(world: World, manager: RunningManager, **spec: Any) -> 
     await manager.settle()
     world.annotate_worker("west", cordoned=None)
     await manager.settle()
-    return str(world.mirror("east")["metadata"]["uid"])  # type: ignore[index]
+    return str(world.mirror("east")["metadata"]["uid"])
 
 
 async def test_a_lease_is_kept() -> None:
@@ -145,7 +145,7 @@ async def test_it_is_back_before_its_lease_has_ended() -> None:
         await manager.settle(20)
         assert left(world) > TTL - 30
         await manager.settle(40 * MINUTE)
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
         assert world.mirrors() == ["east"]
 
 
@@ -372,7 +372,7 @@ async def test_a_policy_that_becomes_fence_and_goes_again() -> None:
         world.edit(lambda body: body["metadata"]["annotations"].update({names.ON_WORKER_LOSS: "Wait"}))
         await manager.settle(5)
         assert (mark(world), deadline(world)) == ("", None)
-        assert names.FENCE not in world.mirror("east")["metadata"]["annotations"]  # type: ignore[index]
+        assert names.FENCE not in world.mirror("east")["metadata"]["annotations"]
         world.workers["east"].go_down()
         await manager.settle(2 * MINUTE)
         world.edit(lambda body: body["metadata"]["annotations"].update({names.ON_WORKER_LOSS: "Fence"}))
@@ -474,7 +474,7 @@ async def test_losers_may_be_kept() -> None:
         world.workers["east"].restore()
         await manager.settle(3 * MINUTE)
         assert sorted(world.mirrors()) == ["east", "west"]
-        assert world.mirror("east")["spec"]["suspend"] is True  # type: ignore[index]
+        assert world.mirror("east")["spec"]["suspend"] is True
         assert world.texts("LeftBehindSuspended") == ["the copy that was left on east was suspended"]
         world.delete()
         await manager.settle(3 * MINUTE)

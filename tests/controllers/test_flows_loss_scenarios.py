@@ -55,7 +55,7 @@ async def test_a_frozen_leader_renews_nothing() -> None:
         await old.manager.settle()
         world.controller("east").start("train")
         await old.manager.settle(5)
-        assert world.mirror("east")["spec"]["activeDeadlineSeconds"] == 1800  # type: ignore[index]
+        assert world.mirror("east")["spec"]["activeDeadlineSeconds"] == 1800
         world.management.arrange("update", "leases", Fault.LOSE_REQUEST, times=ALWAYS)
         await old.manager.settle(30)
         sent = len([one for one in world.workers["east"].sent if one.writes])
@@ -89,7 +89,7 @@ async def test_leases_end_while_the_management_cluster_is_away() -> None:
         assert len(renewed) <= 1  # what was covered before
         at = world.management.clock.text()
         ends = [condition(one, at, reason="DeadlineExceeded") for one in ("FailureTarget", "Failed")]
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         world.controller("east").set("train", status | {"active": 0, "ready": 0, "failed": 1, "conditions": ends})
         world.management.restore()
         await manager.settle(3 * MINUTE)
@@ -199,7 +199,7 @@ async def test_an_index_that_failed_before_and_succeeds_after_is_complete() -> N
         spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimitPerIndex": 0}
         template = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
         await running_on_east(world, manager, **spec, **template)
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         world.controller("east").set("train", status | {"active": 1, "ready": 1, "failed": 1, "failedIndexes": "0"})
         await manager.settle()
         assert world.source()["status"]["failedIndexes"] == "0"
@@ -207,7 +207,7 @@ async def test_an_index_that_failed_before_and_succeeds_after_is_complete() -> N
         await manager.settle(16 * MINUTE)
         world.controller("west").start("train")
         await manager.settle(2)
-        status = world.mirror("west")["status"]  # type: ignore[index]
+        status = world.mirror("west")["status"]
         done = {"active": 1, "ready": 1, "succeeded": 1, "completedIndexes": "0", "failedIndexes": ""}
         world.controller("west").set("train", status | done)
         await manager.settle(2)

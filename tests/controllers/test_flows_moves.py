@@ -37,7 +37,7 @@ async def running_on_east(world: World, manager: RunningManager, **spec: Any) ->
     await manager.settle()
     world.annotate_worker("west", cordoned=None)
     await manager.settle()
-    return str(world.mirror("east")["metadata"]["uid"])  # type: ignore[index]
+    return str(world.mirror("east")["metadata"]["uid"])
 
 
 async def moved_to_west(world: World, manager: RunningManager) -> str:
@@ -59,7 +59,7 @@ async def test_nothing_is_moved_before_its_time() -> None:
         assert "the Job is moved to another one at" in (world.annotation(WAITING) or "")
         world.workers["east"].restore()
         await manager.settle(20)
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
         world.controller("east").complete("train")
         await manager.settle(5)
         assert "Complete" in world.conditions()
@@ -213,7 +213,7 @@ async def test_without_a_place_there_is_no_move() -> None:
         world.workers["east"].restore()
         await manager.settle(20)
         assert world.mirrors() == ["east"]
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
         assert world.annotation(WAITING) is None
         world.annotate_worker("west", cordoned=None)
         await manager.settle(MINUTE)
@@ -253,7 +253,7 @@ async def test_an_old_copy_that_completed_counts() -> None:
         assert "Complete" in world.conditions()
         assert (world.placed(), world.mirrors()) == ("east", ["east"])
         assert world.conditions()[names.MIRRORED] == "MirrorCreated"
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
         assert len(world.texts("EarlierCopyCompleted")) == 1
         await manager.settle(3 * MINUTE)
         assert world.mirrors() == ["east"]
@@ -305,7 +305,7 @@ async def test_a_verdict_that_is_stored_is_the_end() -> None:
     async with two_workers(policy=RESCHEDULE) as (world, manager):
         await running_on_east(world, manager)
         at = world.management.clock.text()
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         target = condition("FailureTarget", at, reason="BackoffLimitExceeded")
         world.controller("east").set("train", status | {"conditions": [target]})
         await manager.settle()
@@ -370,7 +370,7 @@ async def test_a_worker_that_comes_and_goes_loses_nothing() -> None:
             world.workers["east"].restore()
             await manager.settle(30)
         assert world.mirrors() == ["east"]
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
 
 
 async def test_a_new_mirror_that_vanishes_before_it_started_is_made_again() -> None:
@@ -388,7 +388,7 @@ async def test_progress_never_goes_back() -> None:
     async with two_workers(policy=RESCHEDULE) as (world, manager):
         spec = {"completionMode": "Indexed", "completions": 10, "parallelism": 2}
         await running_on_east(world, manager, **spec)
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         world.controller("east").set("train", status | {"succeeded": 5, "completedIndexes": "0-4"})
         await manager.settle()
         world.workers["east"].go_down()
@@ -396,7 +396,7 @@ async def test_progress_never_goes_back() -> None:
         world.controller("west").start("train")
         await manager.settle(2)
         assert world.source()["status"]["completedIndexes"] == "0-4"
-        status = world.mirror("west")["status"]  # type: ignore[index]
+        status = world.mirror("west")["status"]
         world.controller("west").set("train", status | {"succeeded": 2, "completedIndexes": "3,7"})
         await manager.settle(2)
         assert world.source()["status"]["completedIndexes"] == "0-4,7"
@@ -439,7 +439,7 @@ async def test_a_foreign_job_has_the_name_on_the_next_worker() -> None:
         world.workers["east"].restore()
         await manager.settle(20)
         assert (world.placed(), world.mirrors()) == ("east", ["east"])
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
         assert moved_message(world) == ""
         world.controller("east").complete("train")
         await manager.settle(5)
@@ -476,8 +476,8 @@ async def test_it_goes_back_to_the_worker_that_has_its_first_copy() -> None:
         world.workers["east"].is_down = False
         await manager.settle(5 * MINUTE)
         assert world.placed() == "east"
-        assert world.mirror("east")["metadata"]["uid"] == first  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == first
         assert "Complete" not in world.conditions()
         world.workers["east"].restore()
         await manager.settle(3 * MINUTE)
-        assert world.mirror("east")["metadata"]["uid"] != first  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] != first

@@ -116,7 +116,7 @@ async def test_a_start_that_is_about_to_begin_anew_is_not_renewed() -> None:
     async with two_workers(policy=FENCE) as (world, manager):
         await fenced_on_east(world, manager)
         await manager.settle(15 * MINUTE)
-        started = world.mirror("east")["status"]["startTime"]  # type: ignore[index]
+        started = world.mirror("east")["status"]["startTime"]
         world.edit(lambda body: body["spec"].update(suspend=True))
         await manager.settle(2)
         suspended = condition("Suspended", world.management.clock.text(), reason="JobSuspended")
@@ -185,7 +185,7 @@ async def test_a_copy_that_is_given_the_record_back_is_not_deleted(monkeypatch: 
         await manager.settle(MINUTE)
         assert asked
         assert world.placed() == "east"
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
         assert "Failed" not in world.conditions()
 
 

@@ -133,11 +133,11 @@ async def test_a_lease_is_put_on_and_taken_off_when_the_namespace_changes() -> N
         say(world, "Fence")
         await manager.settle(5)
         assert mark_of(world.source()["status"]) == FENCED
-        assert world.mirror("east")["spec"]["activeDeadlineSeconds"] < 1900  # type: ignore[index]
+        assert world.mirror("east")["spec"]["activeDeadlineSeconds"] < 1900
         say(world, None)
         await manager.settle(5)
         assert mark_of(world.source()["status"]) == ""
-        assert world.mirror("east")["spec"]["activeDeadlineSeconds"] == 7200  # type: ignore[index]
+        assert world.mirror("east")["spec"]["activeDeadlineSeconds"] == 7200
 
 
 async def test_a_mirror_is_made_with_its_lease() -> None:
@@ -185,7 +185,7 @@ async def test_started_jobs_of_a_namespace_that_moves_leave_a_drained_worker() -
         await running_on_east(world, manager)
         world.annotate_worker("east", drain="move")
         await manager.settle(10)
-        assert world.mirror("east")["spec"]["suspend"] is True  # type: ignore[index]
+        assert world.mirror("east")["spec"]["suspend"] is True
 
 
 @pytest.mark.slow

@@ -199,7 +199,7 @@ async def test_why_a_pod_is_not_ready_is_told_once_that_has_lasted() -> None:
 async def test_a_scheduler_that_does_not_exist_is_named() -> None:
     async with watched() as (world, manager):
         world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
-        labels = world.mirror("east")["spec"]["template"]["metadata"]["labels"]  # type: ignore[index]
+        labels = world.mirror("east")["spec"]["template"]["metadata"]["labels"]
         metadata = {"name": "train-a", "namespace": "default", "labels": labels}
         spec = SPEC | {"schedulerName": "volcano"}
         world.workers["east"].server.put(
@@ -216,7 +216,7 @@ async def test_what_is_known_of_another_pod_comes_before_one_that_is_only_not_re
     fresh = {"phase": "Pending", "qosClass": "BestEffort"}
     async with watched() as (world, manager):
         put_pod(world, "train-b", {"phase": "Failed", "reason": "Evicted", "message": "low on disk"})
-        labels = world.mirror("east")["spec"]["template"]["metadata"]["labels"]  # type: ignore[index]
+        labels = world.mirror("east")["spec"]["template"]["metadata"]["labels"]
         metadata = {"name": "train-a", "namespace": "default", "labels": labels}
         spec = SPEC | {"nodeName": "n1"}
         made = world.workers["east"].server.put("pods", {"metadata": metadata, "spec": spec, "status": fresh})

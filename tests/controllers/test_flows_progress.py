@@ -31,7 +31,7 @@ async def half_done_on_east(world: World, manager: RunningManager, counted: Body
     await manager.settle()
     world.controller("east").start("train", active=2)
     await manager.settle()
-    world.controller("east").set("train", world.mirror("east")["status"] | counted)  # type: ignore[index]
+    world.controller("east").set("train", world.mirror("east")["status"] | counted)
     world.annotate_worker("west", cordoned=None)
     await manager.settle()
     world.workers["east"].go_down()
@@ -169,7 +169,7 @@ async def test_one_in_a_queue_is_not_held() -> None:
         await manager.settle()
         world.controller("east").start("train", active=2)
         await manager.settle()
-        world.controller("east").set("train", world.mirror("east")["status"] | COUNTED)  # type: ignore[index]
+        world.controller("east").set("train", world.mirror("east")["status"] | COUNTED)
         world.annotate_worker("west", cordoned=None)
         await manager.settle()
         world.workers["east"].go_down()

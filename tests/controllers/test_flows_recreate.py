@@ -42,7 +42,7 @@ async def running_on_east(world: World, manager: RunningManager, **more: Any) ->
     await manager.settle()
     world.controller("east").start("train")
     await manager.settle()
-    return str(world.mirror("east")["metadata"]["uid"])  # type: ignore[index]
+    return str(world.mirror("east")["metadata"]["uid"])
 
 
 def uid_on_east(world: World) -> str | None:
@@ -127,7 +127,7 @@ async def test_a_verdict_that_is_stored_is_the_end() -> None:
     async with two_workers() as (world, manager):
         await running_on_east(world, manager)
         at = world.management.clock.text()
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         target = condition("FailureTarget", at, reason="BackoffLimitExceeded")
         world.controller("east").set("train", status | {"conditions": [target]})
         await manager.settle()
@@ -235,7 +235,7 @@ async def test_what_was_counted_goes_along_where_that_is_on() -> None:
     async with two_workers(policy=policy) as (world, manager):
         spec = {"completionMode": "Indexed", "completions": 4, "parallelism": 2}
         await running_on_east(world, manager, **spec)
-        status = world.mirror("east")["status"]  # type: ignore[index]
+        status = world.mirror("east")["status"]
         world.controller("east").set("train", status | {"succeeded": 1, "completedIndexes": "2"})
         await manager.settle()
         world.workers["east"].server.remove("jobs", "train")

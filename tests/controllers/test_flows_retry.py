@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 async def test_one_of_which_no_pod_ever_ran_is_tried_elsewhere() -> None:
     """Waiting, draining, proved, gone, placed: suspended, proved by its pods, deleted, recorded elsewhere."""
     async with waiting_on_east() as (world, manager):
-        uid = world.mirror("east")["metadata"]["uid"]  # type: ignore[index]
+        uid = world.mirror("east")["metadata"]["uid"]
         started = world.source()["status"]["startTime"]
         await manager.settle(AFTER - MINUTE)
         assert (record(world), is_suspended(world)) == (None, False)
@@ -54,7 +54,7 @@ async def test_one_of_which_no_pod_ever_ran_is_tried_elsewhere() -> None:
         await manager.settle(2)
         assert "Suspended" not in world.conditions()
         assert world.source()["status"]["startTime"] != started
-        assert world.annotation("jobmirror.io/mirror-uid") == world.mirror("west")["metadata"]["uid"]  # type: ignore[index]
+        assert world.annotation("jobmirror.io/mirror-uid") == world.mirror("west")["metadata"]["uid"]
         world.controller("west").complete("train")
         await manager.settle(5)
         assert "Complete" in world.conditions()

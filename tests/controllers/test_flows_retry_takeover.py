@@ -67,7 +67,7 @@ async def test_while_it_drains_the_next_one_goes_back(meanwhile: str) -> None:
     settings = settings_of_retries(world)
     async with manager_of(world, **settings) as manager:
         await drained(world, manager)
-        uid = world.mirror("east")["metadata"]["uid"]  # type: ignore[index]
+        uid = world.mirror("east")["metadata"]["uid"]
     if meanwhile == "its pods go":
         remove_pod(world)
         stop(world)
@@ -75,7 +75,7 @@ async def test_while_it_drains_the_next_one_goes_back(meanwhile: str) -> None:
         await manager.settle(10)
         assert record(world) == ("False", "given up: this process has not seen all of its pods")
         assert not is_suspended(world)
-        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        assert world.mirror("east")["metadata"]["uid"] == uid
         start(world, "east")
         await manager.settle(60 * MINUTE)
         assert (world.placed(), is_suspended(world)) == ("east", False)
@@ -178,7 +178,7 @@ async def test_a_manager_that_dies_at_any_write_starts_it_nowhere_twice(at: int)
         before = world.writes()
         for _ in range(1500):
             await manager.settle(0.5)
-            if is_suspended(world) and world.mirror("east")["status"].get("active"):  # type: ignore[index]
+            if is_suspended(world) and world.mirror("east")["status"].get("active"):
                 remove_pod(world)
                 stop(world)
             if world.writes() - before > at:

@@ -84,7 +84,7 @@ async def test_other_words_each_time_are_no_reason_to_hurry() -> None:
     seen = Tried()
     task = asyncio.create_task(seen.refusals.run())
     words = iter(f"denied: {chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{chr(97 + n // 676)}" for n in range(10_000))
-    seen._answer = lambda key: seen.refuse(int(key.name[1:]), next(words))  # type: ignore[method-assign]
+    seen._answer = lambda key: seen.refuse(int(key.name[1:]), next(words))
     for number in range(MANY):
         seen.refuse(number, next(words))
     await asyncio.sleep(3600)
@@ -155,9 +155,7 @@ async def test_many_reasons_are_tried_a_few_at_a_time() -> None:
     """A namespace of its own for each: so many a second, and no more."""
     seen = Tried()
     task = asyncio.create_task(seen.refusals.run())
-    seen._answer = lambda key: seen.refusals.note_refused(  # type: ignore[method-assign]
-        key, f"u-{key.namespace}", "east", QUOTA
-    )
+    seen._answer = lambda key: seen.refusals.note_refused(key, f"u-{key.namespace}", "east", QUOTA)
     for number in range(MANY):
         seen.refusals.note_refused(SourceKey("Job", f"ns{number}", "j1"), f"u-ns{number}", "east", QUOTA)
     await asyncio.sleep(3600)

@@ -200,7 +200,7 @@ def test_what_its_pods_say_is_told_once() -> None:
 def test_what_is_not_certainly_its_mirror_is_left(more: dict[str, Any]) -> None:
     found = look(retried(), mirror=waiting_mirror(), due_in=0.0, assignment=WEST, proof=WATCHED, **more)
     assert not steps(decide(found))
-    assert record_in(decide(found)) is None or not record_in(decide(found)).is_under_way  # type: ignore[union-attr]
+    assert record_in(decide(found)) is None or not record_in(decide(found)).is_under_way
 
 
 # -- draining ----------------------------------------------------------------------------------------------------------

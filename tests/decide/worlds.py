@@ -103,7 +103,7 @@ def rule_of(found: Snapshot) -> str:
 
 
 def remembering(**fields: object) -> Memory:
-    return replace(Memory("u"), **fields)  # type: ignore[arg-type]
+    return replace(Memory("u"), **fields)
 
 
 UNPLACED = source({})

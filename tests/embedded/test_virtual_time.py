@@ -95,7 +95,7 @@ def test_a_timer_that_is_due_now_goes_off(late: float) -> None:
         now = loop.time()
         loop.call_at(now, done.set_result, None)
         turns = 0
-        select = loop._selector.select  # type: ignore[attr-defined]
+        select = loop._selector.select
 
         def count(timeout: float | None = None) -> object:
             nonlocal turns
@@ -103,7 +103,7 @@ def test_a_timer_that_is_due_now_goes_off(late: float) -> None:
             assert turns < 1000, "the loop turns without end"
             return select(timeout)
 
-        loop._selector.select = count  # type: ignore[attr-defined]
+        loop._selector.select = count
         await done
         return loop.time() - now
 

@@ -22,9 +22,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent), str(HERE)]
 
-from flow_world import FlowWorld, flow_world, has_ended  # noqa: E402
+from flow_world import FlowWorld, flow_world, has_ended  # noqa: E402 - found by the above
 
-from mirror.embedded import virtual  # noqa: E402
+from mirror.embedded import virtual  # noqa: E402 - found by the above
 
 Function = tuple[str, str]
 """Its module, as a path within ``mirror``, and its name."""

@@ -292,10 +292,10 @@ class Edits(Everybody):
           change=st.sampled_from(sorted(CHANGES)))  # fmt: skip
     def admission_changes_jobs(self, cluster: str, operation: str, change: str, wait: float) -> None:
         operations = ("CREATE", "UPDATE") if operation == "both" else (operation,)
-        self.world.planes[cluster].mutations |= dict.fromkeys(operations, change)  # type: ignore[attr-defined]
+        self.world.planes[cluster].mutations |= dict.fromkeys(operations, change)
         self._do(asyncio.sleep(wait))
 
     @rule(cluster=CLUSTERS, wait=WAITS)
     def admission_is_switched_off(self, cluster: str, wait: float) -> None:
-        self.world.planes[cluster].mutations.clear()  # type: ignore[attr-defined]
+        self.world.planes[cluster].mutations.clear()
         self._do(asyncio.sleep(wait))

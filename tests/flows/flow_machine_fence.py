@@ -133,7 +133,7 @@ class FencingLaws(MovingLaws):
         left = seconds - passed
         if before is not None and start and not is_resumed and before - passed < 55 and seconds > before:
             self._wrong(f"D14: the lease of {name} on {worker} was renewed with {before - passed} s left")
-        if self.world.quiet_worker != worker:  # type: ignore[attr-defined]
+        if self.world.quiet_worker != worker:
             return  # its clock may have been set a moment ago
         until = self._stored_until(worker)
         covered = until - self.world.clock.now().timestamp() if until else 0.0

@@ -310,7 +310,7 @@ def repeatable(seed: int) -> Iterator[None]:
     modules = (informer, leadership, supervise)
     before = [module.random for module in modules]
     for module in modules:
-        module.random = stand_in  # type: ignore[assignment]
+        module.random = stand_in
     try:
         yield
     finally:

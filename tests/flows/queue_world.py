@@ -51,7 +51,7 @@ class QueueWorld(FlowWorld):
                 where = f"/api/v1/nodes/{node['metadata']['name']}"
                 await plane.api.merge(where, {"metadata": {"labels": NODE_LABELS}})
             if name in self.hands and name in self.workers:
-                plane.mutations["CREATE"] = "queue"  # type: ignore[attr-defined]
+                plane.mutations["CREATE"] = "queue"
         loop = asyncio.get_running_loop()
         self._hands = [loop.create_task(hand.run(), name=f"queue of {name}") for name, hand in self.hands.items()]
 

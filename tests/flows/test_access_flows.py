@@ -500,7 +500,7 @@ async def test_a_body_of_somebody_unknown_is_not_read() -> None:
         async def body(most_bytes: int) -> bytes:
             pytest.fail("was read")
 
-        got.body = body  # type: ignore[method-assign]
+        got.body = body
         await world.ask("/v1/diff", method="POST", user="nobody", got=got)
         assert got.code == 401
 

@@ -68,7 +68,7 @@ class RoledWorld(FlowWorld):
         """Whether servers know no watch that begins with what is there, so that clients have to list."""
         for plane in self.planes.values():
             plane.shape = msgspec.structs.replace(plane.shape, authorization="RBAC")
-            plane.client = partial(plane.client, user=ACCOUNT)  # type: ignore[method-assign]
+            plane.client = partial(plane.client, user=ACCOUNT)
 
     def start_manager(self) -> None:
         """Give it its rights, and look how it uses them."""
@@ -103,9 +103,9 @@ def record(plane: ControlPlane, used: set[Attributes], *, is_old: bool) -> list[
             return Response(422, msgspec.json.encode(told.status))
         return await handle(request)
 
-    server.dependencies.authorizer.decide = recorded  # type: ignore[method-assign]
+    server.dependencies.authorizer.decide = recorded
     if is_old:
-        server.handle = like_an_old_one  # type: ignore[method-assign]
+        server.handle = like_an_old_one
     return refused
 
 

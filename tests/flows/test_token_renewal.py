@@ -153,7 +153,7 @@ def in_a_world(*, files: tuple[str, ...] = ALL_FILES, is_enabled: bool = True) -
         def test() -> None:
             virtual.run(lived())
 
-        del test.__wrapped__  # type: ignore[attr-defined]  # pytest would ask for its arguments
+        del test.__wrapped__  # pytest would ask for its arguments
         return test
 
     return around
@@ -203,7 +203,7 @@ async def test_a_token_is_renewed_and_nobody_notices(world: TokenWorld) -> None:
         states.add(changed.connection.state.value)
         note(changed)
 
-    registry.on_transition = noted  # type: ignore[method-assign]
+    registry.on_transition = noted
     await asyncio.sleep(0.75 * HOUR)
 
     second = await world.token()

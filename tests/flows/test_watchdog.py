@@ -338,7 +338,7 @@ def test_no_request_of_a_user_or_a_reader_of_the_page_holds_the_loop(seed: int) 
     text = "?" + "&".join(chance.choice(("a=b", "limit=" + "9" * 4000, "tailLines=1")) for _ in range(3_000))
     for target in (address, "/v1/jobs" + text[:16_000]):
         asked = Asked("GET", target, {"authorization": "Bearer " + "x" * 8_000}, "127.0.0.1")
-        assert hold_of(lambda asked=asked: read(asked, BUILT_IN, BOUNDS)) < MOST_SECONDS  # type: ignore[misc]
+        assert hold_of(lambda asked=asked: read(asked, BUILT_IN, BOUNDS)) < MOST_SECONDS
     values = dict.fromkeys(("state", "namespace", "worker", "text", "page"), "x" * 16000)
     assert hold_of(lambda: query.parse(values).address()) < MOST_SECONDS
 

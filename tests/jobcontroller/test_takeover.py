@@ -46,10 +46,10 @@ async def test_a_change_that_comes_meanwhile_does_not_keep_a_new_leader_from_lis
     """A version taken between the wish and the end of the watch must not be gone on from."""
     server, told = BusyServer(), Told()
     controller = JobController(
-        server,  # type: ignore[arg-type]
+        server,
         ControllerSettings(),
-        events=told,  # type: ignore[arg-type]
-        metrics=told,  # type: ignore[arg-type]
+        events=told,
+        metrics=told,
         clock=LoopClock(),
         log=get_log("test"),
     )

@@ -295,7 +295,7 @@ async def an_address_that_is_not_allowed(_: World) -> AsyncIterator[Endpoint]:
 async def test_a_failure_is_told_in_words(name: str, clients: Clients, authority: Authority, tmp_path: Path) -> None:
     """No class, no number, no line of OpenSSL's source: what an engineer would say of it."""
     making, words = WAYS[name]
-    async with making(World(authority, tmp_path)) as endpoint:  # type: ignore[attr-defined]
+    async with making(World(authority, tmp_path)) as endpoint:
         client = clients.make(endpoint.server, credentials=Credentials(endpoint, Identity()))
         with pytest.raises(KubeError) as failed:
             await client.send(READ)

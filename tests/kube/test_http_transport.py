@@ -188,7 +188,7 @@ def test_private_and_public_addresses_are_fine(address: str) -> None:
 
 async def test_a_dead_peer_is_noticed_by_the_system(clients: Clients) -> None:
     """The first probe after 15 s of silence, three of them 5 s apart; data without acknowledgement for 30 s."""
-    made = clients.make("http://127.0.0.1:1")._transport._new_socket(  # type: ignore[attr-defined]
+    made = clients.make("http://127.0.0.1:1")._transport._new_socket(
         (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", 1))
     )
     with made:
@@ -243,7 +243,7 @@ async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
         if host.endswith(".example"):
             release.wait()
             raise socket.gaierror
-        return real(host, *args, **named)  # type: ignore[arg-type]
+        return real(host, *args, **named)
 
     monkeypatch.setattr(socket, "getaddrinfo", stuck)
     async with serving(always(answer(200))) as server, asyncio.TaskGroup() as group:

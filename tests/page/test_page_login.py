@@ -280,7 +280,7 @@ async def test_rights_are_asked_for_in_bounded_numbers() -> None:
 async def test_a_kind_that_may_not_be_listed_is_not_seen() -> None:
     """Rights are by kind."""
     visitors = PretendedVisitors()
-    visitors.kinds = ("Job", "Drill")  # type: ignore[misc]
+    visitors.kinds = ("Job", "Drill")
     visitors.tokens = {"t": {("list", "Job", "")}}
 
     async def places() -> tuple[tuple[str, str], ...]:

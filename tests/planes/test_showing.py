@@ -69,7 +69,7 @@ def test_the_table_is_readable_in_a_small_terminal(width: int) -> None:
     console = Console(file=StringIO(), width=width)
     console.print(table_of([*jobs, view_of(JOB, hostile), long], NOW, ends=lambda _: "Failed"))
     console.print(table_of([], NOW))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    text = console.file.getvalue()
     assert text.index(" a ") < text.index("b" * 20)
     assert all(word in text for word in ("Worker", "Complete", "Done", "Failed", "0/3", "12s", "CompletionsRea"))
     assert "expected: RRR" in text
@@ -84,7 +84,7 @@ def test_a_second_kind_is_shown_as_kubectl_names_it(monkeypatch: pytest.MonkeyPa
     body = {"metadata": job()["metadata"], "spec": {"run": {}}, "status": {"conditions": [PLACED]}}
     console = Console(file=StringIO(), width=120)
     console.print(table_of([view_of(DRILL, body), view_of(JOB, job())], NOW))
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    lines = console.file.getvalue().splitlines()
 
     assert [line.split()[0] for line in lines if "train-1" in line] == ["drill.example.com/train-1", "train-1"]
 

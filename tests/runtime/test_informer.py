@@ -337,7 +337,7 @@ async def test_a_deletion_among_the_first_events_is_no_version_to_go_on_from() -
         wire.server.put("jobs", job(name))
     half = HalfAList(client_of(wire))
     watched = Watched(wire)
-    watched.informer._client = lambda: half  # type: ignore[assignment,return-value] # all that it calls is stream
+    watched.informer._client = lambda: half  # all that it calls is stream
     async with asyncio.TaskGroup() as scope:
         task = scope.create_task(watched.informer.run(), name="informer")
         await asyncio.sleep(5)
@@ -354,7 +354,7 @@ async def test_a_list_that_falls_silent_is_begun_anew_soon(where: str) -> None:
     watched = Watched(wire)
     if where == "in the middle":
         half = HalfAList(client_of(wire), falls_silent=True)
-        watched.informer._client = lambda: half  # type: ignore[assignment,return-value] # all that it calls is stream
+        watched.informer._client = lambda: half  # all that it calls is stream
     else:
         wire.arrange("watch", "jobs", Fault.HANG)
     async with asyncio.TaskGroup() as scope:

@@ -80,7 +80,11 @@ def test_a_list_that_is_older_than_our_write_tells_nothing() -> None:
 def test_the_echo_of_a_write_is_not_judged() -> None:
     """Whether to store it was judged of what is stored, which is as new or newer."""
     store, judged = Store(), list[str]()
-    accept = lambda found: not judged.append(found.metadata.resource_version)  # noqa: E731
+
+    def accept(found: Object) -> bool:
+        judged.append(found.metadata.resource_version)
+        return True
+
     writer = StoreWriter(Scope(JOBS), store, Filter(accept=accept), on_change=lambda *_: None)
     for version in (20, 20, 15, 21):
         writer.take_event(WatchEvent("MODIFIED", as_job(version)))

@@ -50,9 +50,6 @@ def test_workers_are_spread_over_slots(name: str, slots: int) -> None:
 
 def test_each_member_is_the_favourite_of_about_its_share() -> None:
     members = [f"manager-{number}_{number * 7919:08x}" for number in range(4)]
-    found = Counter(
-        max(members, key=lambda one, slot=slot: score(one, Slot(slot, 256)))
-        for slot in range(256)  # type: ignore[misc]
-    )
+    found = Counter(max(members, key=lambda one, slot=slot: score(one, Slot(slot, 256))) for slot in range(256))
     assert set(found) == set(members)
     assert max(found.values()) <= 2 * min(found.values())

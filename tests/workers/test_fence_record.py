@@ -36,7 +36,7 @@ def cover(fences: FenceRecord, minutes: float, *, clock: float) -> None:
 def test_a_renewal_does_not_hide_that_the_clock_has_moved() -> None:
     """Other leases were counted by the clock of before: whoever looks next finds that out, after a renewal too."""
     record = Record()
-    fences = FenceRecord(record)  # type: ignore[arg-type]
+    fences = FenceRecord(record)
     cover(fences, 30, clock=0.0)
     cover(fences, 40, clock=-600.0)
     assert fences.has_clock_moved("east", -600.0)
@@ -45,7 +45,7 @@ def test_a_renewal_does_not_hide_that_the_clock_has_moved() -> None:
 
 def test_a_clock_that_drifts_has_not_moved() -> None:
     """What differs by less than leases allow for is taken over with each round of renewals."""
-    fences = FenceRecord(Record())  # type: ignore[arg-type]
+    fences = FenceRecord(Record())
     for minutes, clock in ((30, 0.0), (40, 20.0), (50, 40.0)):
         cover(fences, minutes, clock=clock)
     assert not fences.has_clock_moved("east", 60.0)

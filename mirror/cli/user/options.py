@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from mirror.batch.syntax import label_problems
 from mirror.cli.user.completion import context_names, job_names, namespace_names
 from mirror.cli.user.printing import FORMATS
 from mirror.model.durations import BadDuration, parse_duration
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
@@ -136,7 +139,7 @@ def where_options(*, worker: bool) -> Decorator:
     return gathered("where", Where, (*_WHERE, *((_worker_context,) if worker else ())))
 
 
-def gathered(parameter: str, form: Callable[..., object], options: Iterable[Decorator]) -> Decorator:
+def gathered(parameter: str, form: type[DataclassInstance], options: Iterable[Decorator]) -> Decorator:
     """Add options that the command gets as one value.
 
     Args:
@@ -144,7 +147,7 @@ def gathered(parameter: str, form: Callable[..., object], options: Iterable[Deco
         form: a dataclass, whose fields are named like the options.
         options: in the order of the help.
     """
-    names = frozenset(one.name for one in fields(form))  # type: ignore[arg-type]
+    names = frozenset(one.name for one in fields(form))
 
     def decorate(command: Function) -> Function:
         @functools.wraps(command)

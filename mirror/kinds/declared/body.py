@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 
 from mirror.batch import views
 from mirror.kinds import queueing
@@ -53,7 +54,8 @@ def mirror_body(form: Form, source: Object, *, namespace: str, transform: Mirror
     values = _values(form, body, parts)
     sources = _values(form, unchanged, parts) if body["spec"] != unchanged["spec"] else values
     note = carried_of(values, parts, source=sources).as_text()
-    return field_paths.put(body, ("metadata", "annotations", names.CARRIED), note)  # type: ignore[no-any-return]
+    noted: dict[str, Json] = field_paths.put(body, ("metadata", "annotations", names.CARRIED), note)
+    return noted
 
 
 def _in_namespace(form: Form, body: Json, before: str) -> dict[str, Json]:
@@ -205,10 +207,7 @@ def _templates_of(form: Form, body: Json) -> list[tuple[str | int, ...]]:
 
 
 def _without_theirs(form: Form, metadata: dict[str, Json]) -> dict[str, Json]:
-    kept = {
-        field: without(metadata[field], lambda key, field=field: _is_theirs(form, field, key))  # type: ignore[misc]
-        for field in ("labels", "annotations")
-    }
+    kept = {field: without(metadata[field], partial(_is_theirs, form, field)) for field in ("labels", "annotations")}
     return {**metadata, **kept}
 
 

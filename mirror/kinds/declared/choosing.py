@@ -37,7 +37,8 @@ def built_in() -> Mapping[str, KindEntry]:
     raw = resources.files(__package__).joinpath(TABLE).read_bytes()
     problems: list[Problem] = []
     listed = read_yaml(raw, lambda path, what: problems.append(Problem(path, what)))
-    entries = [read_section(KindEntry, one, problems, path=f"[{at}]") for at, one in enumerate(listed or ())]  # type: ignore[var-annotated,arg-type]
+    rows = listed if isinstance(listed, list) else []  # what was refused is among the problems
+    entries = [read_section(KindEntry, one, problems, path=f"[{at}]") for at, one in enumerate(rows)]
     if problems:
         raise BadKinds(problems)
     return {one.kind: one for one in entries if one is not None}

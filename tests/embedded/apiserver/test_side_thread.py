@@ -109,7 +109,7 @@ async def test_nothing_comes_into_a_namespace_that_went_meanwhile(asking: Asking
             await asking.ok("DELETE", "/api/v1/namespaces/n")
         return found
 
-    thread.run = run  # type: ignore[method-assign]
+    thread.run = run
     status, _ = await asking.ask("POST", "/api/v1/namespaces/n/configmaps", {"metadata": {"name": "m"}, **LARGE})
     assert (status, steps) == (403, LAST)
 

@@ -43,8 +43,8 @@ def in_virtual_time(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 
         virtual.run(main())
 
-    run.__signature__ = inspect.signature(test)  # type: ignore[attr-defined]
-    del run.__wrapped__  # type: ignore[attr-defined]  # else pytest takes it for a coroutine function
+    run.__signature__ = inspect.signature(test)
+    del run.__wrapped__  # else pytest takes it for a coroutine function
     return run
 
 

@@ -293,10 +293,10 @@ async def test_a_refused_job_is_reported_and_tried_again() -> None:
             if request.method == "POST" and request.path.endswith("/jobs"):
                 raise errors.bad_request("no more of these")
 
-        before, here.faults.before = here.faults.before, refuse  # type: ignore[method-assign]
+        before, here.faults.before = here.faults.before, refuse
         await asyncio.sleep(70)
         assert ("FailedCreate", "Error creating job: no more of these") in await here.told("c")
-        here.faults.before = before  # type: ignore[method-assign]
+        here.faults.before = before
         await asyncio.sleep(70)
         assert await jobs(here) == [1]
 

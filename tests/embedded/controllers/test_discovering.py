@@ -53,7 +53,7 @@ class Told:
 async def test_each_kind_is_treated_in_one_version() -> None:
     """The preferred one, or another that has it; any can be named by an owner reference."""
     kinds = Kinds()
-    await kinds.refresh(Told())  # type: ignore[arg-type]
+    await kinds.refresh(Told())
     assert [(one.version, one.kind) for one in kinds.supporting("delete")] == [("v1", "Thing"), ("v1beta1", "Old")]
     assert kinds.find("x.io/v1beta1", "Thing").version == "v1beta1"
     assert not kinds.find("x.io/v1beta1", "Old").namespaced

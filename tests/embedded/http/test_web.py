@@ -183,7 +183,7 @@ async def test_a_reader_that_stops_reading_is_cut_off(monkeypatch: pytest.Monkey
     async with serving(server) as port, client(port) as (reader, writer):
         writer.write(GET % b"/endless")
         await reader.readuntil(b"begun\n")
-        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.transport.pause_reading()
         server.go_on.set()
         await asyncio.wait_for(server.ended.wait(), 60)
 

@@ -45,7 +45,7 @@ def test_an_unknown_status_has_a_phrase() -> None:
 def test_a_stream_is_chunked_where_the_client_knows_chunks() -> None:
     """Else it ends with the connection."""
 
-    async def nothing():  # type: ignore[no-untyped-def]
+    async def nothing():
         yield b""
 
     answer = Stream(200, nothing())

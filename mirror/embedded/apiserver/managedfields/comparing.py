@@ -66,7 +66,7 @@ def compared(old: Any, new: Any, shape: Struct, *, ignored: frozenset[str] = fro
 
 
 # Kinds of shapes are distinguished by type(), which is cheaper than isinstance() where it counts; mypy does not narrow
-# by it, hence the comments to ignore below.
+# by it.
 def _compare(element: str, old: Any, new: Any, shape: Shape, into: Comparison) -> None:
     """Adds to the three sets what is to be said of this element."""
     if old is _ABSENT:
@@ -76,15 +76,15 @@ def _compare(element: str, old: Any, new: Any, shape: Shape, into: Comparison) -
     if kind is Struct and _is_map(old) and _is_map(new) and (old or new):
         if type(old) is type(new) and old == new:
             return
-        _put(element, compared(old or {}, new or {}, shape), into)  # type: ignore[arg-type]
+        _put(element, compared(old or {}, new or {}, shape), into)  # type: ignore[arg-type]  # told by type()
     elif kind is Items and _is_list(old) and _is_list(new) and (old or new):
         if old == new:
             return
-        _put(element, _compared_items(old or [], new or [], shape), into)  # type: ignore[arg-type]
+        _put(element, _compared_items(old or [], new or [], shape), into)  # type: ignore[arg-type]  # told by type()
     elif not same(old, new):
         into.modified[element] = LEAF
-        if kind is Struct and shape.is_deduced:  # type: ignore[union-attr]
-            _put_inside(element, old, new, shape, into)  # type: ignore[arg-type]
+        if kind is Struct and shape.is_deduced:  # type: ignore[union-attr]  # told by type()
+            _put_inside(element, old, new, shape, into)  # type: ignore[arg-type]  # told by type()
 
 
 def _put(element: str, found: Comparison, into: Comparison) -> None:
@@ -166,9 +166,9 @@ def _all_of(value: Any, shape: Shape) -> Set:
     if kind is Scalar or kind is Whole or not value:
         return LEAF
     if kind is Struct and type(value) is dict:
-        return _all_members(value, shape)  # type: ignore[arg-type]
+        return _all_members(value, shape)  # type: ignore[arg-type]  # told by type()
     if kind is Items and type(value) is list:
-        return _all_items(value, shape)  # type: ignore[arg-type]
+        return _all_items(value, shape)  # type: ignore[arg-type]  # told by type()
     return LEAF
 
 
@@ -185,7 +185,7 @@ def _all_members(value: dict[str, Any], shape: Struct) -> Set:
         if kind is Scalar or kind is Whole or not one:
             found[element] = LEAF
         elif kind is Struct and type(one) is dict:
-            found[element] = _all_members(one, below)  # type: ignore[arg-type]
+            found[element] = _all_members(one, below)  # type: ignore[arg-type]  # told by type()
         else:
             found[element] = _all_of(one, below)
     return found

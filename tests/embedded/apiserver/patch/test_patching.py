@@ -40,7 +40,7 @@ def patched(content: str, patch: object, *, validation: str = "Warn", kind: Kind
     data = patch if isinstance(patch, bytes) else json.dumps(patch).encode()
     before = deepcopy(current)
     try:
-        return patching.patched(content, data, current, kind, validation)  # type: ignore[arg-type]
+        return patching.patched(content, data, current, kind, validation)
     finally:
         assert current == before
 

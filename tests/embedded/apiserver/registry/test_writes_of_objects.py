@@ -418,7 +418,7 @@ async def test_a_change_starts_over_when_somebody_else_was_quicker() -> None:
     api = Asking()
     made = await api.map("a")
     slow = SlowAdmission()
-    api.server.dependencies = replace(api.server.dependencies, admission=slow)  # type: ignore[arg-type]
+    api.server.dependencies = replace(api.server.dependencies, admission=slow)
 
     async def interfere() -> None:
         number = str(api.server.storage.version)
@@ -444,7 +444,7 @@ async def test_what_breaks_us_is_a_500_without_secrets() -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("secret insides")
 
-    api.server.storage.get = broken  # type: ignore[method-assign]
+    api.server.storage.get = broken
     status, reason, message = await api.refused("GET", f"{MAPS}/a")
     assert (status, reason) == (500, "InternalError")
     assert "secret" not in message

@@ -184,11 +184,10 @@ def _decoder(struct: str) -> msgspec.json.Decoder[Any] | None:
     return msgspec.json.Decoder(_struct(struct))
 
 
-# Types that are made at run time, which mypy cannot know: hence the comments to ignore below.
 @cache
 def _struct(name: str) -> Any:
     fields = {field: _field(name, field, kind) for field, kind in STRUCTS[name].items()}
-    return TypedDict(name, fields, total=False)  # type: ignore[operator]
+    return TypedDict(name, fields, total=False)  # type: ignore[operator]  # made at run time
 
 
 def _field(struct: str, name: str, kind: str) -> Any:
@@ -199,9 +198,9 @@ def _type(kind: str, *, is_wide: bool) -> Any:
     if kind in STRUCTS:
         return _struct(kind) | None
     if kind.startswith("["):
-        return list[_type(kind[1:-1], is_wide=is_wide)] | None  # type: ignore[misc]
+        return list[_type(kind[1:-1], is_wide=is_wide)] | None  # type: ignore[misc]  # made at run time
     if kind.startswith("{"):
-        return dict[str, _type(kind[1:-1], is_wide=is_wide)] | None  # type: ignore[misc]
+        return dict[str, _type(kind[1:-1], is_wide=is_wide)] | None  # type: ignore[misc]  # made at run time
     limit = 2**63 if is_wide else 2**31
     match kind:
         case "s":

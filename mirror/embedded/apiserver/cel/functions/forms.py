@@ -163,9 +163,10 @@ _SEMVER = re.compile(
 
 def _semver(text: str, is_normalized: bool = False) -> Semver:
     if is_normalized:
-        head, sign, tail = re.fullmatch(r"([^-+]*)([-+]?)(.*)", text.removeprefix("v"), re.DOTALL).groups()  # type: ignore[union-attr]
+        text = text.removeprefix("v")
+        head = re.split("[-+]", text, maxsplit=1)[0]
         numbers = [one.lstrip("0") or "0" if one.isdigit() else one for one in head.split(".")]
-        text = ".".join([*numbers, "0", "0"][: max(3, len(numbers))]) + sign + tail
+        text = ".".join([*numbers, "0", "0"][: max(3, len(numbers))]) + text[len(head) :]
     found = _SEMVER.fullmatch(text)
     if found is None or any(one.isdigit() and one[0] == "0" and one != "0" for one in (found[4] or "").split(".")):
         raise EvaluationError(

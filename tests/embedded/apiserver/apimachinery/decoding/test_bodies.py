@@ -47,7 +47,7 @@ FULL: dict[str, Any] = {
 
 def decoded(data: bytes | str, kind: Kind = JOB, *, validation: str = "Warn", content: str = "application/json") -> Any:
     raw = data.encode() if isinstance(data, str) else data
-    return bodies.decode(raw, content, kind, validation)  # type: ignore[arg-type]
+    return bodies.decode(raw, content, kind, validation)
 
 
 def refusal(data: bytes | str, **how: Any) -> str:
