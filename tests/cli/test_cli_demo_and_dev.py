@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -26,6 +28,20 @@ from mirror.settings.schema import Limits
 from mirror.telemetry.metrics import Metrics
 
 COMMAND = (sys.executable, "-c", "from mirror.cli.main import main; main()")
+HELD = """
+import asyncio, sys
+from mirror.cli.main import main
+from mirror.planes import demonstration
+play = demonstration.play
+async def held(fleet, *rest):
+    shown = await play(fleet, *rest)
+    print(f"Held: {fleet.kubeconfig()}")
+    await asyncio.to_thread(sys.stdin.readline)
+    return shown
+demonstration.play = held
+main(["demo"])
+"""
+"""``mirror demo`` that waits for a line before it ends."""
 
 
 @pytest.mark.slow
@@ -67,6 +83,45 @@ def test_the_demo_shows_other_kinds_beside_jobs(tmp_path: Path) -> None:
     for name in ("jobset.jobset.x-k8s.io/jobset-1", "mpijob.kubeflow.org/mpijob-1"):
         assert re.search(rf"^ ?{re.escape(name)} +(?:east|west) +Complete ", done.stdout, re.MULTILINE), done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def said_with(kubeconfig: Path, home: Path, *arguments: str, **more: str) -> str:
+    """What a command prints to who has this kubeconfig: no token, no address, no option; it has to go well."""
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "XDG_CONFIG_HOME": str(home)}
+    environment = {key: value for key, value in environment.items() if not key.startswith("MIRROR_")} | more
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=True, env=environment
+    ).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_demo_gives_access_while_it_runs(tmp_path: Path) -> None:
+    """It is held when its wave is over: what takes the manager's access works with the kubeconfig in its folder."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        try:
+            assert running.stdin is not None
+            assert running.stdout is not None
+            lines = iter(running.stdout.readline, "")
+            held = next((line for line in lines if line.startswith("Held: ")), "")
+            said = partial(said_with, Path(held.removeprefix("Held: ").strip()), tmp_path)
+
+            assert said("logs", "plain-1").strip()
+            assert said("pods", "plain-1", "-o", "name").startswith("pod/plain-1-")
+            assert "Completed" in said("events", "plain-1")
+            assert "spec.managedBy" in said("diff", "plain-1")
+            assert "manager: Connected" in said("worker", "check")
+            ages = {one["name"]: one["lagSeconds"] for one in json.loads(said("get", "-o", "json"))["items"]}
+            assert set(ages) == {f"{name}-{number}" for name in EXPECTED for number in (1, 2, 3)}
+            running.stdin.write("over\n")
+            running.stdin.close()
+            assert "15 Jobs finished in" in "".join(lines)
+            assert running.wait(60) == 0
+        finally:
+            running.kill()
 
 
 @contextmanager
@@ -122,18 +177,9 @@ def test_dev_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
 def test_every_command_of_the_readme_works_on_dev(tmp_path: Path) -> None:
     """With the kubeconfig that it gives, whose user has a client certificate: no token, no address, no option."""
     with dev("--workers", "1", "--dir", str(tmp_path / "dev")):
-        kubeconfig = tmp_path / "dev" / "management.kubeconfig"
-        environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "XDG_CONFIG_HOME": str(tmp_path)}
-        environment = {key: value for key, value in environment.items() if not key.startswith("MIRROR_")}
-
-        def said(*arguments: str, **more: str) -> str:
-            command = [*COMMAND, *arguments]
-            return subprocess.run(
-                command, capture_output=True, text=True, timeout=120, check=True, env=environment | more
-            ).stdout
-
+        said = partial(said_with, tmp_path / "dev" / "management.kubeconfig", tmp_path)
         sample = yaml.safe_load((samples() / "plain.yaml").read_text())
-        asyncio.run(ask(kubeconfig, requests.create(JOBS, sample, namespace="default")))
+        asyncio.run(ask(tmp_path / "dev/management.kubeconfig", requests.create(JOBS, sample, namespace="default")))
         assert said("logs", "-f", "plain").strip()
         assert "plain" in said("get")
         assert said("pods", "plain", "-o", "name").startswith("pod/plain-")
