@@ -77,11 +77,9 @@ def test_the_plugin_calls_itself_by_kubectls_name(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_a_command_for_users_does_not_wait_for_what_only_the_manager_needs() -> None:
-    """``mirror get`` starts without kubernetes_asyncio, metrics, rich or a server: they would double its time."""
-    probe = (
-        "import sys, mirror.cli.user.get; "
-        "print([m for m in ('kubernetes_asyncio', 'prometheus_client', 'rich', 'aiohttp.web') if m in sys.modules])"
-    )
+    """``mirror get`` starts without kubernetes_asyncio, metrics, rich, placement or a server: twice its time."""
+    unwanted = ("kubernetes_asyncio", "prometheus_client", "rich", "mirror.placement", "aiohttp.web")
+    probe = f"import sys, mirror.cli.user.get; print([m for m in {unwanted} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
 
     assert done.stdout in ("[]\n", "['aiohttp.web']\n")

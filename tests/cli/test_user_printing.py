@@ -23,6 +23,7 @@ from mirror.cli.user.log_targets import Choice, Target, choose
 from mirror.cli.user.pods import Pod, order_of, pod_of
 from mirror.cli.user.printing import Column
 from mirror.cli.user.sources import view_of
+from mirror.cli.user.terminal import Display
 from mirror.cli.user.watching import screen
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.registry import JOB
@@ -55,6 +56,12 @@ def test_a_table_that_goes_on_keeps_its_widths_and_has_one_heading() -> None:
 
     assert printing.table(PAIR, [("first", "x")], wide=True, widths=widths) == ["A       B", "first   x"]
     assert printing.table(PAIR, [("a", "y")], wide=True, widths=widths) == ["a       y"]
+
+
+def test_a_pipe_gets_what_a_wide_terminal_without_colours_shows() -> None:
+    """Its lines are made in a quicker way: no cell of it is taken for a form."""
+    rows = [("%s", "%-9d%%"), ("", "x  "), ("{0}", "wide" * 30), ("ü…", "")]
+    assert printing.table(PAIR, rows, wide=True) == printing.table(PAIR, rows, wide=True, on=Display(width=1000))
 
 
 def test_cells_cannot_do_anything_to_a_terminal() -> None:

@@ -27,7 +27,7 @@ from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
 from mirror.cli.user.similar import hint
-from mirror.cli.user.sources import is_source, view_of
+from mirror.cli.user.sources import is_source, view_of, view_of_source
 from mirror.cli.user.terminal import display
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import object_name, resource_name
@@ -103,8 +103,9 @@ class Wanted:
 
     def views(self, kind: Kind, jobs: Iterable[Object]) -> list[JobView]:
         """Those of these objects that are shown."""
-        seen = ((job, view_of(kind, job)) for job in jobs if self.wants(kind, job))
-        return [view for job, view in seen if self.filters.fits(job, view)]
+        view = view_of if self.chosen.names else view_of_source
+        seen = ((job, view(kind, job)) for job in jobs if self.wants(kind, job))
+        return [shown for job, shown in seen if self.filters.fits(job, shown)]
 
     def wants(self, kind: Kind, job: Object) -> bool:
         """A Job by its name if there are names, and else every source."""
@@ -168,7 +169,7 @@ async def _listed(
 
 async def _missing(cluster: Cluster, seen: Iterable[JobView], wanted: Wanted) -> list[str]:
     """What is to be said of names that are not there, kind by kind; of a single one, which was probably meant."""
-    there = {(view.kind, view.name) for view in seen}
+    there = {(view.kind, view.name) for view in seen} if wanted.chosen.names else set()
     lost = [one for one in wanted.chosen.names if (one.kind.name, one.name) not in there]
     texts = []
     for kind in dict.fromkeys(one.kind for one in lost):
@@ -218,7 +219,9 @@ class Lags:
         done, _ = await asyncio.wait([self._asking], timeout=LAG_SECONDS)
         for task in done:
             task.result()
-        return [msgspec.structs.replace(view, lag_seconds=self._seconds.get(view.uid)) for view in seen]
+        late = {uid: seconds for uid, seconds in self._seconds.items() if seconds is not None}
+        changed = msgspec.structs.replace
+        return [changed(view, lag_seconds=late[view.uid]) if view.uid in late else view for view in seen]
 
     async def _ask(self) -> None:
         """About each kind, until there are no more."""

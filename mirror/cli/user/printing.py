@@ -85,10 +85,16 @@ def table(
         measures = [Measure(one or 0, column.least, column.rank) for one, column in zip(measured, shown, strict=True)]
         measured = fit(measures, on.width, gap=len(_APART))
     is_toned = [one.is_state for one in shown]
-    return [
-        *(_line(line, measured, [], PLAIN) for line in headings),
-        *(_line(line, measured, is_toned, on) for line in cells),
-    ]
+    first = [_line(line, measured, [], PLAIN) for line in headings]
+    if on == PLAIN and None not in measured:
+        return first + _padded(cells, measured)
+    return [*first, *(_line(line, measured, is_toned, on) for line in cells)]
+
+
+def _padded(cells: Iterable[Sequence[str]], widths: Iterable[int | None]) -> list[str]:
+    """As ``_line`` does without colours and without a width to fit: tens of thousands of lines go into pipes."""
+    form = _APART.join(f"%-{width}s" for width in widths)
+    return [(form % tuple(line)).rstrip() for line in cells]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int | None], is_toned: Sequence[bool], on: Display) -> str:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -47,7 +48,9 @@ from mirror.kube.resources import CONFIGMAPS, PODS
 from mirror.model import names
 from mirror.model.failures import file_words
 from mirror.model.views import JobView, Moment
-from mirror.placement.explaining import Choice
+
+if TYPE_CHECKING:
+    from mirror.placement.explaining import Choice
 
 Json = Mapping[str, object]
 Query = tuple[tuple[str, str], ...]
@@ -290,6 +293,8 @@ class AccessEndpoint:
 
     async def choice(self, kind: Kind, job: Json) -> Choice:
         """Where this Job, which need not exist, would be placed."""
+        from mirror.placement.explaining import Choice  # with all of placement, which other commands need not wait for
+
         return decode(await self._about("/v1/place", kind, job), MANAGER, Choice)
 
     async def _about(self, path: str, kind: Kind, job: Json) -> bytes:

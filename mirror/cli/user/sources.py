@@ -41,6 +41,11 @@ def view_of(kind: Kind, job: Object, now: datetime | None = None) -> JobView:
         meant = f" (did you mean {ours}?)" if value and _is_like_ours(value) else ""
         because = f"not mirrored: {kind.managed_by_field} is {clean(value or 'not set', longest=LONGEST_SHOWN)}{meant}"
         return read_model.view_of(kind, job, because=because)
+    return view_of_source(kind, job, now)
+
+
+def view_of_source(kind: Kind, job: Object, now: datetime | None = None) -> JobView:
+    """The same of one that is known to be a source."""
     view = read_model.view_of(kind, job)
     if is_untouched(view, job, now or datetime.now(UTC)):
         where = f"and watching namespace {job.metadata.namespace} (setting namespaces)"
