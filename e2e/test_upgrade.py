@@ -45,7 +45,7 @@ async def test_an_upgrade_under_load_loses_nothing_and_restarts_no_job(
     try:
         before = check_out(find_earlier(), tmp_path / "before")
     except NoHistory as reason:
-        do_without(f"there is nothing to upgrade from: {reason}")
+        do_without(f"there is nothing to upgrade from: {reason}", required_by="MIRROR_REQUIRE_HISTORY")
     workers = {"east": east, "west": west}
     wave = [f"wave-{number}" for number in range(JOBS)]
     fates = [job(name, OURS.managed_by, run_for=f"{2 + number % 9}s") for number, name in enumerate(wave)]
