@@ -17,6 +17,7 @@ Name = tuple[str, str]
 IndexFunction = Callable[[Object], Iterable[str]]
 
 EVERYWHERE = ""
+_MOST_ASKED = 64
 
 
 def name_of(found: Object) -> Name:
@@ -52,6 +53,8 @@ class Store:
         self._objects: dict[Name, Object | Packed] = {}
         self._packer = packer
         self._unpacked: OrderedDict[Name, None] = OrderedDict()
+        # Packed ones that were asked for lately: a look at one asks several times.
+        self._asked: dict[Name, Object] = {}
         functions = dict(indexes or {})
         self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in functions}
         # What each stored object was indexed by, so that taking it out costs no second look at it.
@@ -72,7 +75,15 @@ class Store:
 
     def get(self, namespace: str, name: str) -> Object | None:
         found = self._objects.get((namespace, name))
-        return unpack(found) if isinstance(found, Packed) else found
+        return self._unpack((namespace, name), found) if isinstance(found, Packed) else found
+
+    def _unpack(self, name: Name, packed: Packed) -> Object:
+        found = self._asked.get(name)
+        if found is None:
+            if len(self._asked) >= _MOST_ASKED:
+                self._asked.clear()
+            found = self._asked[name] = unpack(packed)
+        return found
 
     def metadata(self) -> list[Meta]:
         """Of all objects: what is read of many at a time, since it is not packed."""
@@ -109,6 +120,7 @@ class Store:
         """Forget an object; return it if it was there."""
         old = self._objects.pop(name, None)
         self._unpacked.pop(name, None)
+        self._asked.pop(name, None)
         for index, values in self._values.items():
             if name in values:
                 self._index(index, name, ())
@@ -117,6 +129,7 @@ class Store:
     def _pack_oldest(self, packer: Packer, name: Name, found: Object) -> None:
         """Make room for one that was put: one more at the most is packed."""
         self._unpacked.pop(name, None)
+        self._asked.pop(name, None)
         if type(found) is not Object:  # some know more of an object than its parts, some less
             return
         self._unpacked[name] = None
