@@ -40,7 +40,7 @@ class Packer:
         self._left = 0
 
     def pack(self, found: Object) -> Packed:
-        """An object as little memory as possible; what is decoded of it is lost."""
+        """An object in as little memory as its pattern allows."""
         parts = tuple(b"" if part is NO_PART else bytes(part) for part in (found.spec, found.status, found.data))
         content = b"".join(parts)
         if not self._left:

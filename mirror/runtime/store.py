@@ -18,6 +18,7 @@ IndexFunction = Callable[[Object], Iterable[str]]
 
 EVERYWHERE = ""
 _MOST_ASKED = 64
+"""Packed objects that stay unpacked for those who ask again, until others take their place."""
 
 
 def name_of(found: Object) -> Name:
@@ -47,13 +48,13 @@ class Store:
         Args:
             indexes: by their names.
             on_count: is called with an index and a value once ``count`` of them has changed, whoever changed it.
-            packer: of what has not changed for long, where there may be many; such an object is another one each time.
+            packer: of what has not changed for long, where there may be many; each read may give another one.
         """
         self._on_count = on_count
         self._objects: dict[Name, Object | Packed] = {}
         self._packer = packer
         self._unpacked: OrderedDict[Name, None] = OrderedDict()
-        # Packed ones that were asked for lately: a look at one asks several times.
+        # Of packed ones: a look at one asks for it several times.
         self._asked: dict[Name, Object] = {}
         functions = dict(indexes or {})
         self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in functions}
