@@ -88,11 +88,15 @@ class FencingLaws(MovingLaws):
         policy = annotations.get(names.ON_WORKER_LOSS)
         left = [one for one in moves_of(new).left_behind if one.worker == before]
         is_fenced = bool(left) and left[-1].promise == moves.FENCED
-        if is_fenced and not fences.mark_of(old["status"]):
+        if is_fenced and not fences.mark_of(old["status"]) and not self._has_lease(left[-1].uid):
             self._wrong(f"D14: {new['metadata']['name']} was moved as a fenced one, and had no lease")
         assert isinstance(self.world, FencingWorld)
         is_dead = before in self.world.declared_dead
         return policy == OnLoss.FENCE or is_fenced or is_dead or super()._may_move(before, old, new)
+
+    def _has_lease(self, uid: str) -> bool:
+        """A copy that was taken back has one that ends, whether its source says so again by then or not."""
+        return names.FENCE in (self.mirrors.get(uid, {}).get("metadata", {}).get("annotations") or {})
 
     def _look_at_time(self, name: str, before: str) -> None:
         """One that is declared dead is waited for no longer."""
