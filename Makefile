@@ -70,6 +70,9 @@ bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real 
 	$(PY) -m e2e.bench_jobs
 	$(call section,embedded control plane)
 	$(PY) -m e2e.bench_embedded
+	$(call section,one manager and three with many Jobs and workers)
+	$(PY) -m e2e.scale --jobs 5000 --workers 50
+	$(PY) -m e2e.scale --jobs 5000 --workers 50 --managers 3
 
 dist: $(READY) ## build the wheel and the sdist into dist/
 	$(PY) -m hatchling build --clean

@@ -36,12 +36,12 @@ async def clusters() -> AsyncIterator[tuple[Cluster, Cluster]]:
 
 
 async def printed(module: str, *arguments: object) -> Figures:
-    """What one run of a program prints."""
+    """What one run of a program prints in its first line."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     text, _ = await process.communicate()
     assert process.returncode == 0, text.decode()
-    found: Figures = json.loads(text)
+    found: Figures = json.loads(text.splitlines()[0])
     return found
 
 
