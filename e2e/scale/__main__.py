@@ -20,9 +20,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
-from bench.figures import Figures, rss_mib
+from bench import outside
+from bench.figures import Figures
 from e2e.controlplane.scratch import Scratch
 from e2e.scale.clusters import Clusters, clusters
 from e2e.scale.copies import multiply, originals, unchanged
@@ -75,7 +75,7 @@ class Simulation:
         multiply(self._clusters, made, self._options.jobs)
         self._crowd_version = self._clusters.management.storage.version
         self.found["fill_seconds"] = round(time.perf_counter() - began, 1)
-        self.found["clusters_rss_mib"] = round(rss_mib(Path("/proc/self/status").read_text()))  # noqa: ASYNC240 - /proc
+        self.found["clusters_rss_mib"] = outside.rss_mib({"clusters": os.getpid()})["clusters"]
 
     async def _start(self) -> None:
         before, began = Counter(self._clusters.requests), time.perf_counter()

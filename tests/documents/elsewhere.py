@@ -111,6 +111,9 @@ PROVED: dict[str, str] = {
     "mirror worker add --logs": "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last",
     "python -m bench.mirroring --management $M --worker $W --pid manager=$PID --jobs 40 --rate 10": _BENCH,
     "python -m bench.mirroring --management $M --worker $W --pid manager=$PID --jobs 1000 --settle 30": _BENCH,
+    "python -m e2e.scale --jobs 100000 --workers 1000 --managers 4": (
+        "e2e/test_scale.py::test_two_managers_share_the_work_and_one_is_lost"
+    ),
     "python -m bench.minimum $M $W & PID=$!": "e2e/test_bench.py::test_the_minimum_is_measured_in_the_same_way",
     "python -m bench.mirroring --management $M --worker $W --pid minimum=$PID"
     " --managed-by bench.jobmirror.io/minimum": "e2e/test_bench.py::test_the_minimum_is_measured_in_the_same_way",
