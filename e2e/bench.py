@@ -32,6 +32,7 @@ from e2e.go_modules import definition_of
 from e2e.jobs import until
 from e2e.manager import Identity, ManagerProcess
 from e2e.ports import reserved_port
+from e2e.serving import access_at
 
 ROOT = Path(__file__).parent.parent
 IDENTITY = Identity("jobmirror-system", "jobmirror.io/controller", "")
@@ -218,17 +219,10 @@ def _cpu_seconds_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def serving(port: int) -> dict[str, Any]:
-    """Settings of a manager that tells users more."""
-    address = f"127.0.0.1:{port}"
-    https = {"listen": address, "names": ["127.0.0.1"]}
-    return {"https": https, "access": {"enabled": True, "url": f"https://{address}"}}
-
-
 async def scale(management: Cluster, worker: Cluster, count: int) -> None:
     """Memory with many running Jobs, a restart among them, and a list of them."""
     with reserved_port() as port:
-        async with manager(management, worker, **serving(port)) as running:
+        async with manager(management, worker, **access_at(port)) as running:
             await _fill(management, worker, running, count)
             began = time.perf_counter()
             await running.restart()

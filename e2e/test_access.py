@@ -22,6 +22,7 @@ from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, until
 from e2e.manager import ManagerProcess
+from e2e.serving import https_at
 from mirror.serving.x509 import Authority, server_context
 
 URL = "https://mirror.example"
@@ -113,7 +114,7 @@ class User:
 async def serving(management: ControlPlane, east: ControlPlane) -> AsyncIterator[ManagerProcess]:
     """A manager that serves users, with exactly the shipped rights."""
     settings = {
-        "https": {"listen": "127.0.0.1:0", "names": ["127.0.0.1"]},
+        "https": https_at("127.0.0.1:0"),
         "access": {"enabled": True, "url": URL},
         "page": {"enabled": True, "listen": "127.0.0.1:0", "login": True},
     }

@@ -20,6 +20,7 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, runs, until
 from e2e.manager import ManagerProcess
 from e2e.ports import reserved_port
+from e2e.serving import access_at
 from e2e.shipped_life import COPYING, NEEDED, needing
 from e2e.test_user_commands import RBAC, Person, person
 
@@ -33,12 +34,7 @@ Rows = dict[tuple[str, str], tuple[str, str]]
 async def serving(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
     """A manager that serves users; on west it may not read what pods name."""
     with reserved_port() as port:
-        address = f"127.0.0.1:{port}"
-        settings: Json = {
-            **COPYING,
-            "https": {"listen": address, "names": ["127.0.0.1"]},
-            "access": {"enabled": True, "url": f"https://{address}"},
-        }
+        settings: Json = {**COPYING, **access_at(port)}
         async with ManagerProcess.start(management, {"east": east}, settings=settings) as running:
             lesser = await access.account(west, running.namespace)
             await running.register("west", kubeconfig=lesser.read_bytes())

@@ -25,6 +25,7 @@ from e2e.jobs import job
 from e2e.manager import Identity, ManagerProcess
 from e2e.manifests import NAMESPACE
 from e2e.ports import reserved_port
+from e2e.serving import https_at
 from e2e.test_access import StubKubelet, stub_kubelet
 from mirror.model import names
 from tests.documents.commands import blocks
@@ -95,7 +96,7 @@ async def running(hub: Cluster, settings: Json, address: str) -> AsyncIterator[M
         "kubeconfig": str(account),
         "listen": "127.0.0.1:0",
         "log": {"format": "text"},
-        "https": {"listen": address, "names": ["127.0.0.1"]},
+        "https": https_at(address),
         "access": {**settings["access"], "url": f"https://{address}"},
         "workers": {"allow": {"loopback": True}},
     }

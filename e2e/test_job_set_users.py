@@ -19,6 +19,7 @@ from e2e.jobs import Scene, job, until
 from e2e.jobsets import JOBSETS, job_set
 from e2e.manager import ManagerProcess
 from e2e.ports import reserved_port
+from e2e.serving import access_at, until_announced
 from e2e.test_user_commands import Person, person
 
 POD: Json = {"spec": {"restartPolicy": "OnFailure", "containers": [{"name": "main", "image": "busybox"}]}}
@@ -32,19 +33,13 @@ async def serving(management: ControlPlane, east: ControlPlane) -> AsyncIterator
     clients = [plane.client() for plane in (management, east)]
     try:
         with reserved_port() as port:
-            address = f"127.0.0.1:{port}"
-            settings: Json = {
-                "kinds": ["JobSet"],
-                "https": {"listen": address, "names": ["127.0.0.1"]},
-                "access": {"enabled": True, "url": f"https://{address}"},
-            }
+            settings: Json = {"kinds": ["JobSet"], **access_at(port)}
             async with (
                 jobsets.defined(*clients),
                 jobsets.played(east),
                 ManagerProcess.start(management, {"east": east}, settings=settings) as running,
             ):
-                path = f"/api/v1/namespaces/{running.namespace}/configmaps/jobmirror-access"
-                await running.client.wait_until(path, lambda found: found is not None)
+                await until_announced(running)
                 yield running
     finally:
         for client in clients:

@@ -23,6 +23,7 @@ from e2e.controlplane.components import BARE, JOB_CONTROLLERS, MANAGEMENT, Shape
 from e2e.manager import Identity, ManagerProcess
 from e2e.ports import reserved_port
 from e2e.proxy import Proxy
+from e2e.serving import access_at
 from e2e.troubles import admission, document, further, kinds, lives, placing, pods, unreachable, wire
 from e2e.troubles.kubelet import add_nodes
 from e2e.troubles.looks import look_at, on_page, said_of
@@ -68,14 +69,14 @@ async def stage(binaries: None) -> AsyncIterator[Stage]:
         async with Client(hub.kubeconfig) as client:
             await jobsets.define(client)
         proxies = {name: await stack.enter_async_context(Proxy.before(planes[name])) for name in ("north", "south")}
-        address, page = (f"127.0.0.1:{stack.enter_context(reserved_port())}" for _ in range(2))
+        port, page_port = (stack.enter_context(reserved_port()) for _ in range(2))
+        page = f"127.0.0.1:{page_port}"
         settings: Json = {
             "workers": {"watchPods": "labelled", "lostAfter": "180s"},
             "placement": {"retryAfter": RETRY_AFTER},
             "dependencies": {"configMaps": True},
             "kinds": [jobsets.JOBSETS.kind],
-            "https": {"listen": address, "names": ["127.0.0.1"]},
-            "access": {"enabled": True, "url": f"https://{address}"},
+            **access_at(port),
             "page": {"enabled": True, "listen": page},
         }
         identity = Identity(NAMESPACE, names.DEFAULT_MANAGED_BY, "prod")

@@ -20,12 +20,13 @@ import yaml
 
 from e2e.commands import Said, said_by
 from e2e.controlplane.assets import find_binaries
-from e2e.controlplane.client import Client, Json
+from e2e.controlplane.client import Client
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import installed_mirror
 from e2e.jobs import Scene, indexed, is_complete, job, runs, until, waits_because
 from e2e.manager import ManagerProcess
 from e2e.ports import reserved_port
+from e2e.serving import access_at, until_announced
 
 RBAC = "rbac.authorization.k8s.io"
 ON_EAST = {"worker-selector": "name=east"}
@@ -80,15 +81,9 @@ class Person:
 async def serving(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
     """A manager that serves users."""
     with reserved_port() as port:
-        address = f"127.0.0.1:{port}"
-        settings: Json = {
-            "https": {"listen": address, "names": ["127.0.0.1"]},
-            "access": {"enabled": True, "url": f"https://{address}"},
-        }
-        async with ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as running:
-            await running.client.wait_until(
-                f"/api/v1/namespaces/{running.namespace}/configmaps/jobmirror-access", lambda found: found is not None
-            )
+        workers, settings = {"east": east, "west": west}, access_at(port)
+        async with ManagerProcess.start(management, workers, settings=settings) as running:
+            await until_announced(running)
             yield running
 
 

@@ -26,6 +26,7 @@ from e2e.jobs import Scene, annotation, condition, is_complete, job, placed_on, 
 from e2e.manager import ManagerProcess
 from e2e.manifests import charted
 from e2e.ports import reserved_port
+from e2e.serving import https_at
 
 SHIPPED = Path(__file__).resolve().parents[1] / "config/webhook.yaml"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
@@ -74,7 +75,7 @@ async def hooked(
 
 def settings_with(port: int) -> Json:
     """A manager that answers on this port."""
-    return {"webhook": {"enabled": True}, "https": {"listen": f"127.0.0.1:{port}", "names": ["127.0.0.1"]}}
+    return {"webhook": {"enabled": True}, "https": https_at(f"127.0.0.1:{port}")}
 
 
 async def configure(client: Client, port: int, failure_policy: str, kinds: Sequence[str] = ()) -> None:
