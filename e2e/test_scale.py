@@ -14,7 +14,8 @@ async def test_two_managers_share_the_work_and_one_is_lost() -> None:
     options = "--jobs 12 --workers 4 --managers 2 --slots 4 --wave 12 --idle 1 --lose killed"
     found = await printed("e2e.scale", *options.split())
 
-    assert (found["jobs"], found["crowd_changed"], found["start_writes"]) == (12, 0, {})
+    assert (found["jobs"], found["crowd_changed"]) == (12, 0)
+    assert set(found["start_writes"]) <= {"POST events"}  # of who assigns now
     assert len(found["rss_mib"]) == 2
     for wave in ("wave", "killed"):
         assert (found[wave]["done"], found[wave]["made_twice"]) == (12, 0), wave
