@@ -1,9 +1,14 @@
-"""A work queue of keys with client-go's guarantees, and lanes.
+"""A work queue of keys with client-go's guarantees, lanes, and two classes of keys.
 
 A key that is added many times before it is taken is taken once; it is never worked on twice at the same time; one that
 is added while it is worked on is taken again afterwards. Each key belongs to a lane (a worker, say), named anew each
 time it becomes ready: lanes take turns, and a lane has a bounded number of keys in work, so that a lane that hangs
-costs the others nothing (D12). Not here: what is done with a key (``loop``).
+costs the others nothing (D12).
+
+What has changed is *fresh* (``add``) and goes first. What is to be looked at because of a list, a start, a round or a
+reconnect is a *look* (``look``): thousands of them at once keep nobody waiting who has just changed something. They do
+not starve: while looks wait whose lanes have room, one of nine keys is a look, up to ``LOOKS_A_TURN`` in each turn of
+the event loop. Not here: what is done with a key (``loop``), and the order within a lane (``lanes``).
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,12 +26,18 @@ import msgspec
 
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
+from mirror.runtime.lanes import HasRoom, Lanes
 
 K = TypeVar("K", bound=Hashable)
 
 QUIET_KEYS = 4
 QUIET_WAIT_SECONDS = 15.0
 RETRY = Backoff(first=0.005, most=60.0)
+FRESH_BEFORE_A_LOOK = 8
+LOOKS_A_TURN = 16
+"""Of the event loop: a look may take a fifth of a millisecond, and what has just changed is read between two turns."""
+KEYS_A_TURN = 100
+"""So many of those whose delay is over become ready at once, or whose server is back: each is asked for its lane."""
 FEWEST_STALE = 64
 """So many stale entries are not worth a look at the heap."""
 OUTAGE_LOOK_SECONDS = 1.0
@@ -59,8 +70,9 @@ class Described:
 class WorkQueue(Generic[K]):
     """Keys to work on.
 
-    Invariants: a key is in at most one lane's ``_ready`` deque, exactly if it is in ``_since`` and not in ``_working``;
-    a key in ``_working`` and in ``_since`` was added while being worked on; ``_in_work[lane]`` counts ``_working``.
+    Invariants: a key is in ``_fresh`` or in ``_look_lanes``, and once, exactly if it is in ``_since`` and not in
+    ``_working``; in ``_look_lanes`` exactly if it is in ``_looks``, too, by that lane. A key in ``_working`` and in
+    ``_since`` was added while being worked on; ``_in_work[lane]`` counts ``_working``.
     """
 
     def __init__(
@@ -69,19 +81,24 @@ class WorkQueue(Generic[K]):
         self._lane_of = lane_of
         self._backoff = backoff
         self._clock = clock
-        self._lane_limit = lane_limit
-        self._ready: dict[str, deque[K]] = {}
-        self._turns: deque[str] = deque()  # lanes with something ready, each once
+        # Looks leave room in a lane to what changes, unless it is their turn.
+        self._lane_limit, self._looks_limit = lane_limit, lane_limit - lane_limit // 4
+        self._fresh: Lanes[K] = Lanes()
+        self._look_lanes: Lanes[K] = Lanes()
         self._since: dict[K, float] = {}  # wanted, and since when
-        self._working: dict[K, tuple[str, float]] = {}
+        self._looks: dict[K, str] = {}  # those of them that are looks
+        self._looks_left = LOOKS_A_TURN
+        self._fresh_in_a_row = 0  # taken while looks waited
+        self._working: dict[K, tuple[str, float, bool]] = {}  # lane, since when, whether it was taken as a look
         self._in_work: dict[str, int] = {}
         self._failures: dict[K, int] = {}
-        # Failed because a server was away: the first of them that goes well wakes the others.
-        self._in_outage: dict[K, None] = {}
+        # Failed because a server was away, and whether as a look: the first of them that goes well wakes the others.
+        self._in_outage: dict[K, bool] = {}
+        self._recovered: deque[tuple[K, bool]] = deque()  # those that are still to be woken
         self._next_outage_look = float("-inf")
-        self._later: dict[K, float] = {}  # wanted when it is quiet, oldest first; each is in ``_due``, too
+        self._later: OrderedDict[K, None] = OrderedDict()  # wanted when it is quiet, oldest first; all are in ``_due``
         self._quiet = asyncio.Event()
-        self._delayed: list[tuple[float, int, K]] = []
+        self._delayed: list[tuple[float, int, K, bool]] = []  # the last: whether it is a look
         # The valid entry of ``_delayed`` for each key; others are stale, and never many more than those that are valid.
         self._due: dict[K, float] = {}
         self._order = itertools.count()
@@ -94,19 +111,40 @@ class WorkQueue(Generic[K]):
         """How often a key was added by ``add_after`` so far, or for a retry; client-go's count of retries."""
 
     def add(self, key: K) -> None:
-        """Want this key to be worked on, now."""
-        if self._closed or key in self._since:
+        """Want this key to be worked on, now: something has changed. One that waits as a look moves forward."""
+        if self._closed:
+            return
+        if key in self._since:
+            if key in self._looks:
+                self._move_forward(key)
             return
         self._due.pop(key, None)
         self._later.pop(key, None)
         self._quiet.clear()
         self._since[key] = self._clock.monotonic()
         if key not in self._working:
-            self._make_ready(key)
+            self._fresh.add(self._lane_of(key), key)
             self._wake()
 
+    def look(self, key: K) -> None:
+        """Want this key to be worked on although nothing is known to have changed: whatever has goes first.
+
+        One that is being worked on for a change keeps its class. A delay that ends before this look is taken holds.
+        """
+        if self._closed or key in self._since:
+            return
+        self._later.pop(key, None)
+        self._quiet.clear()
+        self._since[key] = self._clock.monotonic()
+        work = self._working.get(key)
+        if work is None:
+            self._make_look_ready(key)
+            self._wake()
+        elif work[2]:
+            self._looks[key] = work[0]  # its lane is named anew when that work ends
+
     def add_after(self, key: K, seconds: float) -> None:
-        """Want this key after a delay; of several delays the earliest counts."""
+        """Want this key after a delay, and in the class in which it is worked on; of several the earliest counts."""
         if self._closed:
             return
         self.delayed_adds += 1
@@ -119,16 +157,24 @@ class WorkQueue(Generic[K]):
         self._due[key] = due
         if len(self._delayed) > 2 * len(self._due) + FEWEST_STALE:
             self._drop_stale()
-        heapq.heappush(self._delayed, (due, next(self._order), key))
+        work = self._working.get(key)
+        is_look = key in self._later if work is None else work[2]
+        heapq.heappush(self._delayed, (due, next(self._order), key, is_look))
         self._set_timer()
 
     def add_when_quiet(self, key: K) -> None:
-        """Want this key once little else is to be done, at the latest after a while: what nobody waits for."""
+        """Want this key once little else is to be done, at the latest after a while as a look: nobody waits for it."""
         if self._is_quiet() or self._closed:
-            self.add(key)
+            self.look(key)
         elif key not in self._since and key not in self._later:
-            self._later[key] = self._clock.monotonic()
+            self._later[key] = None
             self.add_after(key, QUIET_WAIT_SECONDS)
+
+    def _add_as(self, key: K, *, is_look: bool) -> None:
+        if is_look:
+            self.look(key)
+        else:
+            self.add(key)
 
     async def wait_until_quiet(self) -> None:
         """For work that has no key and that nobody waits for: until little else is to be done, or for a while."""
@@ -151,7 +197,8 @@ class WorkQueue(Generic[K]):
         delay = max(self._backoff.delay(failures), at_least_seconds)
         self._in_outage.pop(key, None)
         if is_outage:
-            self._in_outage[key] = None
+            work = self._working.get(key)
+            self._in_outage[key] = work is not None and work[2]
             now = self._clock.monotonic()
             if delay > OUTAGE_LOOK_SECONDS and now >= self._next_outage_look:
                 delay = max(OUTAGE_LOOK_SECONDS, at_least_seconds)
@@ -163,10 +210,19 @@ class WorkQueue(Generic[K]):
         """This key went well: its next failure starts with the shortest delay."""
         self._failures.pop(key, None)
         if key in self._in_outage:
-            waiting, self._in_outage, self._next_outage_look = list(self._in_outage), {}, float("-inf")
-            for other in waiting:
-                if other != key and other in self._due:
-                    self.add(other)
+            self._in_outage.pop(key)
+            self._recovered.extend(self._in_outage.items())
+            self._in_outage, self._next_outage_look = {}, float("-inf")
+            self._wake_recovered()
+
+    def _wake_recovered(self) -> None:
+        """Some at a time; one that has failed again meanwhile waits as the others do."""
+        for _ in range(min(KEYS_A_TURN, len(self._recovered))):
+            key, is_look = self._recovered.popleft()
+            if key in self._due and key not in self._in_outage:
+                self._add_as(key, is_look=is_look)
+        if self._recovered:
+            asyncio.get_running_loop().call_soon(self._wake_recovered)
 
     def failures(self, key: K) -> int:
         return self._failures.get(key, 0)
@@ -198,25 +254,33 @@ class WorkQueue(Generic[K]):
         """As ``done``, and whoever was working goes on with the key that is next, if there is one by now."""
         self._end(key)
         taken = None if self._closed else self._take_nowait()
-        if self._turns and any(self._has_room(lane) for lane in self._turns):
+        if (self._fresh.turns and self._fresh.has_one(self._has_room)) or (self._looks and self._may_look()):
             self._wake()
         return taken
 
+    def _may_look(self) -> bool:
+        """Whether there is a look that may be taken in this turn."""
+        return self._looks_left > 0 and self._look_lanes.has_one(self._has_room_for_look)
+
     def _end(self, key: K) -> None:
-        lane, _ = self._working.pop(key)
+        lane = self._working.pop(key)[0]
         left = self._in_work.pop(lane) - 1
         if left:
             self._in_work[lane] = left
         if key in self._since:
-            self._make_ready(key)
+            if key in self._looks:
+                self._make_look_ready(key)
+            else:
+                self._fresh.add(self._lane_of(key), key)
         if self._is_quiet():
             self._quiet.set()
             if self._later:
-                self.add(next(iter(self._later)))
+                self.look(next(iter(self._later)))
 
     def close(self) -> None:
         """Stop handing out keys."""
         self._closed = True
+        self._recovered.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -225,46 +289,78 @@ class WorkQueue(Generic[K]):
     @property
     def ready(self) -> int:
         """Keys that could be worked on at once, were there nobody before them."""
-        return sum(map(len, self._ready.values()))
+        return len(self._fresh) + len(self._look_lanes)
 
     def describe(self) -> Described:
         now = self._clock.monotonic()
         return Described(
-            ready={lane: len(keys) for lane, keys in self._ready.items()},
+            ready=dict(self._fresh.counts() + self._look_lanes.counts()),
             in_work=dict(self._in_work),
             delayed=len(self._due),
             oldest_seconds=now - min(self._since.values(), default=now),
-            longest_running_seconds=now - min((since for _, since in self._working.values()), default=now),
+            longest_running_seconds=now - min((since for _, since, _ in self._working.values()), default=now),
         )
 
-    def _make_ready(self, key: K) -> None:
-        lane = self._lane_of(key)
-        keys = self._ready.get(lane)
-        if keys is None:
-            keys = self._ready[lane] = deque()
-            self._turns.append(lane)
-        keys.append(key)
+    def _make_look_ready(self, key: K) -> None:
+        lane = self._looks[key] = self._lane_of(key)
+        self._look_lanes.add(lane, key)
+
+    def _move_forward(self, key: K) -> None:
+        """Something has changed that concerns a key which waits as a look."""
+        lane = self._looks.pop(key)
+        self._due.pop(key, None)
+        if key not in self._working:
+            self._look_lanes.discard(lane, key)
+            self._fresh.add(self._lane_of(key), key)
+            self._wake()
 
     def _take_nowait(self) -> Taken[K] | None:
-        for _ in range(len(self._turns)):
-            lane = self._turns.popleft()
-            if not self._has_room(lane):
-                self._turns.append(lane)
-                continue
-            keys = self._ready[lane]
-            key = keys.popleft()
-            if keys:
-                self._turns.append(lane)
-            else:
-                del self._ready[lane]
-            now = self._clock.monotonic()
-            self._working[key] = (lane, now)
-            self._in_work[lane] = self._in_work.get(lane, 0) + 1
-            return Taken(key, lane, now - self._since.pop(key))
-        return None
+        if self._looks:
+            return self._take_of_both()
+        if not self._fresh.turns:
+            return None
+        found = self._fresh.take(self._has_room)
+        return None if found is None else self._begin(found, False)
+
+    def _take_of_both(self) -> Taken[K] | None:
+        """What is fresh, but for the share of the looks."""
+        is_looks_turn = self._fresh_in_a_row >= FRESH_BEFORE_A_LOOK
+        if is_looks_turn and (taken := self._take_look(self._has_room)) is not None:
+            return taken
+        found = self._fresh.take(self._has_room)
+        if found is not None:
+            self._fresh_in_a_row += 1
+            return self._begin(found, False)
+        return None if is_looks_turn else self._take_look(self._has_room_for_look)
+
+    def _take_look(self, has_room: HasRoom) -> Taken[K] | None:
+        if not self._looks_left or (found := self._look_lanes.take(has_room)) is None:
+            return None
+        if self._looks_left == LOOKS_A_TURN:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+        self._looks_left -= 1
+        self._fresh_in_a_row = 0
+        del self._looks[found[1]]
+        self._due.pop(found[1], None)
+        return self._begin(found, True)
+
+    def _begin_turn(self) -> None:
+        self._looks_left = LOOKS_A_TURN
+        if self._may_look():
+            self._wake()
+
+    def _begin(self, found: tuple[str, K], is_look: bool) -> Taken[K]:
+        lane, key = found
+        now = self._clock.monotonic()
+        self._working[key] = (lane, now, is_look)
+        self._in_work[lane] = self._in_work.get(lane, 0) + 1
+        return Taken(key, lane, now - self._since.pop(key))
 
     def _has_room(self, lane: str) -> bool:
         return self._in_work.get(lane, 0) < self._lane_limit
+
+    def _has_room_for_look(self, lane: str) -> bool:
+        return self._in_work.get(lane, 0) < self._looks_limit
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -286,15 +382,18 @@ class WorkQueue(Generic[K]):
 
     def _drop_stale(self) -> None:
         """A key that is added before its delay is over leaves its entry behind, which may lie there for weeks."""
-        valid = {key: (due, order, key) for due, order, key in self._delayed if self._due.get(key) == due}
+        valid = {entry[2]: entry for entry in self._delayed if self._due.get(entry[2]) == entry[0]}
         self._delayed = list(valid.values())
         heapq.heapify(self._delayed)
 
     def _release_due(self) -> None:
         self._timer = None
         now = self._clock.monotonic()
-        while self._delayed and self._delayed[0][0] <= now + 0.001:
-            due, _, key = heapq.heappop(self._delayed)
+        left = KEYS_A_TURN
+        while left and self._delayed and self._delayed[0][0] <= now + 0.001:
+            due, _, key, is_look = heapq.heappop(self._delayed)
             if self._due.get(key) == due:
-                self.add(key)
+                left -= 1
+                del self._due[key]
+                self._add_as(key, is_look=is_look)
         self._set_timer()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mirror.runtime.backoff import Backoff
-from mirror.runtime.queue import Closed, WorkQueue
+from mirror.runtime.queue import FRESH_BEFORE_A_LOOK, KEYS_A_TURN, LOOKS_A_TURN, QUIET_WAIT_SECONDS, Closed, WorkQueue
 
 pytestmark = pytest.mark.looptime
 
@@ -220,6 +220,236 @@ async def test_a_description_tells_what_is_going_on() -> None:
     queue.close()
 
 
+# -- looks ----------------------------------------------------------------------------------------------------------
+
+
+async def worked_off(queue: WorkQueue[str]) -> list[str]:
+    """What comes one after the other, each in a turn of its own, until nothing is ready."""
+    found = []
+    while in_a_moment(queue):
+        found += await taken(queue, 1)
+        queue.done(found[-1])
+        await asyncio.sleep(0)
+    return found
+
+
+async def test_what_has_changed_goes_before_what_is_only_looked_at() -> None:
+    """However many looks there are, in its lane and in others."""
+    queue = queue_of(lanes=True)
+    for number in range(20_000):
+        queue.look(f"{'abc'[number % 3]}{number}")
+    queue.add("c!")
+    queue.add("d!")
+    assert await taken(queue, 3) == ["c!", "d!", "a0"]
+
+
+async def test_a_key_that_waits_as_a_look_moves_forward_when_it_has_changed() -> None:
+    """It comes once."""
+    queue = queue_of()
+    for number in range(1000):
+        queue.look(str(number))
+    queue.add("999")
+    assert await taken(queue, 2) == ["999", "0"]
+    assert queue.describe().ready == {"": 998}
+    queue.look("999")  # of what is in work for a change: it keeps its class
+    queue.done("999")
+    assert await taken(queue, 2) == ["999", "1"]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "is_fresh"),
+    [
+        ("look", ("look",), False),
+        ("look", ("add",), True),
+        ("look", ("look", "add"), True),
+        ("look", ("add", "look"), True),
+        ("add", ("look",), True),
+        ("add", ("add",), True),
+    ],
+)
+async def test_a_key_that_is_touched_in_work_keeps_the_better_class(
+    first: str, then: tuple[str, ...], is_fresh: bool
+) -> None:
+    """Of that in which it is worked on, and those in which it is wanted again."""
+    queue = queue_of()
+    getattr(queue, first)("key")
+    assert await taken(queue, 1) == ["key"]
+    queue.look("before")
+    for name in then:
+        getattr(queue, name)("key")
+    assert queue.describe().ready == {"": 1}
+    queue.done("key")
+    assert await worked_off(queue) == (["key", "before"] if is_fresh else ["before", "key"])
+
+
+async def test_looks_do_not_starve() -> None:
+    """Of nine keys one is a look, however much changes."""
+    queue = queue_of(*map(str, range(20 * FRESH_BEFORE_A_LOOK)))
+    for number in range(20):
+        queue.look(f"look {number}")
+    found = await worked_off(queue)
+    every = FRESH_BEFORE_A_LOOK + 1
+    assert found[FRESH_BEFORE_A_LOOK::every] == [f"look {number}" for number in range(20)]
+
+
+async def test_a_full_lane_does_not_take_the_looks_share() -> None:
+    """A look whose lane has no room is passed over, and so is none of the changes for it (D12)."""
+    queue = queue_of(limit=1, lanes=True)
+    queue.add("a!")
+    assert await taken(queue, 1) == ["a!"]
+    queue.look("a")
+    for number in range(30):
+        queue.add(f"b{number}")
+    found = []
+    for _ in range(30):
+        found += await taken(queue, 1)
+        queue.done(found[-1])
+    assert found == [f"b{number}" for number in range(30)]
+    queue.add("b!")
+    queue.done("a!")
+    assert await taken(queue, 2) == ["a", "b!"]
+
+
+async def test_looks_leave_room_in_their_lane() -> None:
+    """All of it may hang on requests that looks have made: what has changed goes on meanwhile."""
+    queue = queue_of(limit=4)
+    for number in range(10):
+        queue.look(f"look {number}")
+    await taken(queue, 3)
+    more = asyncio.create_task(queue.take())
+    await asyncio.sleep(1)
+    assert not more.done()
+    queue.add("fresh")
+    await asyncio.sleep(0)
+    assert more.done()
+    assert (await more).key == "fresh"
+
+
+async def test_looks_take_their_share_of_a_lane_that_is_never_empty() -> None:
+    """Where changes leave no more room than they must."""
+    queue = queue_of(*map(str, range(100)), limit=4)
+    in_work = await taken(queue, 3)
+    queue.look("look")
+    for _ in range(FRESH_BEFORE_A_LOOK + 1):
+        in_work += await taken(queue, 1)
+        queue.done(in_work.pop(0))
+    assert "look" in in_work
+
+
+async def test_looks_of_lanes_take_turns() -> None:
+    """As all keys do."""
+    queue = queue_of(lanes=True)
+    for key in ("a1", "a2", "a3", "b1", "c1"):
+        queue.look(key)
+    assert await taken(queue, 5) == ["a1", "b1", "c1", "a2", "a3"]
+
+
+async def test_a_turn_of_the_event_loop_begins_few_looks() -> None:
+    """Whoever can work on more goes on in the next turn, and what has changed need not wait for that."""
+    queue = queue_of(limit=1000)
+    for number in range(10 * LOOKS_A_TURN):
+        queue.look(str(number))
+    queue.add("first")
+    queue.add("second")
+    turns = []
+    while (taken := queue._take_nowait()) is not None:
+        some = [taken.key]
+        while (taken := queue._take_nowait()) is not None:
+            some.append(taken.key)
+        turns.append(some)
+        await asyncio.sleep(0)
+    assert turns[0][:2] == ["first", "second"]
+    assert [len(some) for some in turns] == [LOOKS_A_TURN + 2] + 9 * [LOOKS_A_TURN]
+
+
+async def test_whoever_waits_gets_a_look_in_the_next_turn() -> None:
+    """Nothing else need happen."""
+    queue = queue_of(limit=1000)
+    for number in range(3 * LOOKS_A_TURN):
+        queue.look(str(number))
+    async with asyncio.timeout(1):
+        assert len(await taken(queue, 3 * LOOKS_A_TURN)) == 3 * LOOKS_A_TURN
+
+
+@pytest.mark.parametrize("is_look", [True, False])
+async def test_a_delay_and_a_retry_keep_the_class_of_the_work(is_look: bool) -> None:
+    """Thousands of looks that all fail, or all want to look again at one time, are still looks then."""
+    queue = queue_of()
+    for key in ("again", "retried"):
+        (queue.look if is_look else queue.add)(key)
+    assert await taken(queue, 2) == ["again", "retried"]
+    queue.add_after("again", 10)
+    queue.retry("retried")
+    queue.done("again")
+    queue.done("retried")
+    await asyncio.sleep(10.1)
+    queue.add("fresh")
+    assert await worked_off(queue) == (["fresh", "retried", "again"] if is_look else ["retried", "again", "fresh"])
+
+
+async def test_a_look_puts_no_delay_off() -> None:
+    """What was to be done by then is not to wait for the looks; once it is looked at, the delay counts no more."""
+    queue = queue_of("due", "looked at")
+    await taken(queue, 2)
+    for key in ("due", "looked at"):
+        queue.add_after(key, 5)
+        queue.done(key)
+    queue.look("looked at")
+    assert await worked_off(queue) == ["looked at"]
+    queue.look("other")
+    queue.look("due")
+    await asyncio.sleep(5.1)
+    assert await worked_off(queue) == ["due", "other"]
+
+
+async def test_what_nobody_waits_for_is_a_look_after_its_while() -> None:
+    """Many of them at once must not hold up what has changed."""
+    queue = queue_of("a", "b", "c", "d", "e")
+    for number in range(10):
+        queue.add_when_quiet(f"quiet {number}")
+    await asyncio.sleep(QUIET_WAIT_SECONDS + 0.1)
+    queue.add("f")
+    found = await worked_off(queue)
+    assert [key for key in found if not key.startswith("quiet")] == ["a", "b", "c", "d", "e", "f"]
+    assert found.index("f") == 5
+
+
+async def test_delays_that_end_together_do_not_hold_up_the_loop() -> None:
+    """As those of thousands of Jobs do whose worker is lost."""
+    queue = queue_of()
+    for number in range(1000):
+        queue.add_after(str(number), 10)
+    await asyncio.sleep(10)
+    assert 0 < await ready_by_turn(queue) <= KEYS_A_TURN
+    assert queue.ready == 1000
+
+
+async def test_the_end_of_an_outage_does_not_hold_up_the_loop() -> None:
+    """All wait for one that goes well; each is woken once, in its class."""
+    queue = queue_of(limit=2000)
+    for number in range(1000):
+        (queue.look if number else queue.add)(str(number))
+    for key in await taken(queue, 1000):
+        queue.retry(key, at_least_seconds=60, is_outage=True)
+        queue.done(key)
+    queue.add("500")
+    assert await taken(queue, 1) == ["500"]
+    queue.forget("500")
+    queue.done("500")
+    assert await ready_by_turn(queue) <= KEYS_A_TURN
+    assert (queue.ready, len(queue._looks)) == (999, 998)
+    queue.close()
+
+
+async def ready_by_turn(queue: WorkQueue[str]) -> int:
+    """Until nothing more becomes ready: how many keys did so in a turn of the loop, at the most."""
+    most = before = queue.ready
+    for _ in range(100):
+        await asyncio.sleep(0)
+        most, before = max(most, queue.ready - before), queue.ready
+    return most
+
+
 class Ticking:
     """A clock that is moved by hand."""
 
@@ -238,42 +468,74 @@ LIMIT = 2
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """The queue against a model: which keys are wanted, and which are in work."""
+    """The queue against a model: which keys are wanted, and in which class, and which are in work."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.loop = asyncio.new_event_loop()
         self.queue = WorkQueue[str](by_first_letter, clock=Ticking(), lane_limit=LIMIT)
-        self.wanted: set[str] = set()
-        self.working: set[str] = set()
+        self.wanted: dict[str, bool] = {}
+        """Whether as a look."""
+        self.working: dict[str, bool] = {}
+        self.in_a_row = 0
+
+    def teardown(self) -> None:
+        self.loop.close()
 
     @rule(key=KEYS)
     def add(self, key: str) -> None:
         self.queue.add(key)
-        self.wanted.add(key)
+        self.wanted[key] = False
 
-    @rule()
-    def take(self) -> None:
+    @rule(key=KEYS)
+    def look(self, key: str) -> None:
+        self.queue.look(key)
+        self.wanted.setdefault(key, self.working.get(key, True))
+
+    @rule(times=st.integers(1, 12), is_done=st.booleans())
+    def take(self, times: int, is_done: bool) -> None:
+        async def take_some() -> None:
+            for _ in range(times):
+                key = self._take_one()
+                if is_done and key is not None:
+                    self.done(key)
+
+        self.loop.run_until_complete(take_some())
+
+    def _take_one(self) -> str | None:
         busy = Counter(key[0] for key in self.working)
-        possible = {key for key in self.wanted - self.working if busy[key[0]] < LIMIT}
+        ready = {key for key in self.wanted if key not in self.working and busy[key[0]] < LIMIT}
+        looks = {key for key in ready if self.wanted[key]}
+        is_looks_turn = bool(looks) and self.in_a_row >= FRESH_BEFORE_A_LOOK
+        possible = looks if is_looks_turn else ready - looks or looks
         found = self.queue._take_nowait()
         assert (found is None) == (not possible)
-        if found is not None:
-            assert found.key in possible
-            self.wanted.discard(found.key)
-            self.working.add(found.key)
+        if found is None:
+            return None
+        assert found.key in possible
+        if found.key in looks:
+            self.in_a_row = 0
+        else:
+            self.in_a_row += any(self.wanted.values())
+        self.working[found.key] = self.wanted.pop(found.key)
+        return found.key
 
     @rule(key=KEYS)
     def done(self, key: str) -> None:
         if key in self.working:
-            self.working.discard(key)
+            del self.working[key]
             self.queue.done(key)
 
     @invariant()
     def is_like_the_model(self) -> None:
         found = self.queue.describe()
+        ready = [key for key in self.wanted if key not in self.working]
         assert found.in_work == dict(Counter(key[0] for key in self.working))
-        assert found.ready == dict(Counter(key[0] for key in self.wanted - self.working))
-        assert sorted(self.queue._turns) == sorted(found.ready)
+        assert found.ready == dict(Counter(key[0] for key in ready))
+        assert self.queue.ready == len(ready)
+        assert self.queue._looks.keys() == {key for key, is_look in self.wanted.items() if is_look}
+        for lanes in (self.queue._fresh, self.queue._look_lanes):
+            assert sorted(lanes.turns) == sorted(lanes.counts())
 
 
 TestQueueInvariants = QueueMachine.TestCase
