@@ -16,6 +16,7 @@ from mirror.controllers import reading_workloads
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.comparing import Comparison
+from mirror.controllers.due_sweeps import DueSweeps
 from mirror.controllers.events import event_recorder, warn_about_source, warn_about_worker
 from mirror.controllers.history import History
 from mirror.controllers.leases import Leases
@@ -38,7 +39,7 @@ from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
 from mirror.controllers.state import Intake, MirroringState
 from mirror.controllers.stopped_kinds import StoppedKinds
-from mirror.controllers.sweeping import DueSweeps, Sweeper
+from mirror.controllers.sweeping import Sweeper
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.controllers.vanishing import Vanishing
 from mirror.controllers.watching_sources import source_informers
@@ -54,6 +55,7 @@ from mirror.placement.policy import Score
 from mirror.runtime.environment import Environment
 from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.queue import WorkQueue
+from mirror.runtime.slices import Passes
 from mirror.sharding.share import Share
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
@@ -182,7 +184,7 @@ def _namespace_policies(settings: MirroringSettings, writes: WriteContext) -> Na
         writes.management,
         settings.policy,
         state.sources,
-        wake=state.intake.add_when_quiet,
+        state.intake,
         recorder=writes.recorder,
         log=state.environment.log,
     )
@@ -248,7 +250,7 @@ def _priority_classes(
 ) -> PriorityClassRounds | None:
     if not settings.priority_classes:
         return None
-    on_change = state.assigner.wake_all
+    on_change = state.look_at_waiting
     return PriorityClassRounds(management, state.priorities, environment=state.environment, on_change=on_change)
 
 
@@ -278,7 +280,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
     policy = settings.placement
     sources = Sources(settings.kinds, by_uid=settings.transform.label_pods, stalled=policy.uses(Score.READINESS))
     queue: WorkQueue[Key] = WorkQueue(sources.lane_of, clock=clock)
-    intake = Intake(queue)
+    intake = Intake(queue, Passes(log=environment.log))
     candidates = Candidates(sources, workers, settings.closed_namespaces, policy)
     assigner = Assigner(candidates, wake=intake.add, clock=clock, policy=policy)
     sources.report_to(assigner)
@@ -299,7 +301,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         pending=PendingChanges(clock),
         assigner=assigner,
         priorities=Priorities(),
-        workload_reasons=WorkloadReasons(sources, intake.add) if settings.read_workloads else None,
+        workload_reasons=WorkloadReasons(sources, intake.look) if settings.read_workloads else None,
         history=History(clock, is_kept=settings.keep_history, why_there=partial(why_there, assigner)),
         queue=queue,
         intake=intake,

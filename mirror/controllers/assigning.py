@@ -136,10 +136,9 @@ class Assigner:
         """So many of them are of this namespace and are to be spread by this label."""
         self._index.spread.set_recorded((namespace, label), worker, count)
 
-    def wake_all(self) -> None:
-        """In whatever order they wait, it may be another one now."""
-        for key in self._waiting.sources():
-            self._wake(key)
+    def sources_waiting(self) -> list[SourceKey]:
+        """All who wait for a worker."""
+        return self._waiting.sources()
 
     def wake_for(self, worker: str) -> None:
         """A worker changed: wake whoever waits and has another reason to by that."""

@@ -22,6 +22,7 @@ from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, Invalid, KubeError
 from mirror.model import names
 from mirror.model.fences import FENCED, mark_of
+from mirror.runtime.slices import in_slices
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -164,8 +165,8 @@ class Leases:
         except KubeError as error:
             self._log.warning("worker clock not recorded", worker=worker.name, error=error)
         state = self._t.state
-        for key in state.sources.keys_on(worker.name):
-            found = state.sources.get(key)
+        async for key in in_slices(state.sources.keys_on(worker.name)):
+            found = state.sources.get(key) if state.sources.worker_of(key) == worker.name else None
             if found is not None and state.memories.of(found.metadata.uid).lease_ends_at is not None:
                 state.memories.set(found.metadata.uid, lease_ends_at=None)
-            state.intake.add(key)
+            state.intake.look(key)

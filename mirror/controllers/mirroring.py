@@ -151,8 +151,8 @@ class Mirroring:
 
     def look_again(self, kind: Kind) -> None:
         """Look at all sources of a kind: something that none of them shows has changed."""
-        for key in self.sources.all_keys(kind.name):
-            self._state.intake.add(key)
+        intake = self._state.intake
+        intake.go_over(f"all of {kind.name}", partial(self.sources.all_keys, kind.name), intake.look)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -188,6 +188,7 @@ class Mirroring:
                 await self._work_for_ever()
             finally:
                 self.queue.close()
+                self._state.intake.passes.clear()
                 self._parts.moves.end_leading()
                 settling.cancel()
                 await self.recorder.flush(FLUSH_SECONDS)
@@ -199,10 +200,12 @@ class Mirroring:
         if (policies := self._parts.namespace_policies) is not None:
             await policies.wait_until_read()
         self._has_settled = True
-        for key in self.sources.all_keys():
-            placed = self.sources.worker_of(key)
-            if not placed or not self._has_verdict(placed):
-                self.queue.add(key)
+        self._state.intake.go_over("sources that had to wait", self.sources.all_keys, self._look_after_settling)
+
+    def _look_after_settling(self, key: SourceKey) -> None:
+        placed = self.sources.worker_of(key)
+        if not placed or not self._has_verdict(placed):
+            self._state.intake.look(key)
 
     def _is_too_early(self, seen: Snapshot) -> bool:
         """Whether its worker, or without one any worker, is not known to be reachable or lost since we lead.
@@ -225,6 +228,8 @@ class Mirroring:
             scope.create_task(sweep, name="sweep")
             work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
             scope.create_task(work, name="work")
+            passes = supervise("passes", self._state.intake.passes.run, log=self._log)
+            scope.create_task(passes, name="passes")
             share = self._state.share
             if (classes := self._parts.priority_classes) is not None and share.assigns:
                 read = supervise("PriorityClasses", classes.run, log=self._log)

@@ -8,17 +8,18 @@ holds of what is said (``decide/loss_policies``).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from mirror.controllers.sources import Sources
+from mirror.controllers.state import Intake
 from mirror.decide.snapshot import Policy
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
-from mirror.model.keys import Key
+from mirror.model.keys import SourceKey
 from mirror.model.losses import UNREAD, OnLoss, OnNamespace, loss_policy
 from mirror.model.reasons import Reason
 from mirror.runtime.event_recorder import EventRecorder
@@ -44,15 +45,14 @@ class NamespacePolicies:
         management: Client,
         policy: Policy,
         sources: Sources,
+        intake: Intake,
         *,
-        wake: Callable[[Key], None],
         recorder: EventRecorder,
         log: Log,
     ) -> None:
-        """``wake``: has a source looked at when little else is to be done."""
         self._policy = policy
         self._sources = sources
-        self._wake = wake
+        self._intake = intake
         self._recorder = recorder
         self._log = log
         self._is_failing = False
@@ -105,10 +105,13 @@ class NamespacePolicies:
 
     def _wake_sources(self, namespace: str) -> None:
         """Those in this namespace, or all of them, that are not over: a lease may be put on or taken off."""
-        for key in self._sources.all_keys():
-            source = self._sources.get(key) if namespace in ("", key.namespace) else None
-            if source is not None and not self._sources.kinds[key.kind].summary(source).is_finished:
-                self._wake(key)
+        what = f"sources in namespace {namespace}" if namespace else "sources by what namespaces say"
+        self._intake.go_over(what, partial(self._sources.keys_in, namespace), self._wake_source)
+
+    def _wake_source(self, key: SourceKey) -> None:
+        source = self._sources.get(key)
+        if source is not None and not self._sources.kinds[key.kind].summary(source).is_finished:
+            self._intake.add_when_quiet(key)
 
     def _point_out_mistake(self, namespace: Object) -> None:
         """In the namespace itself, where its author looks; each Job there says it as well, once its worker is lost."""

@@ -5,7 +5,7 @@ Called by ``worker_rounds``. Only while Jobs show that they are held there is an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 
 from mirror.controllers.sources import Sources
 from mirror.kinds.queue_words import job_uid_of, why_not_admitted
@@ -15,14 +15,15 @@ from mirror.kube.resources import KUEUE_WORKLOADS, Resource
 from mirror.kube.watch import list_pages
 from mirror.model.keys import SourceKey
 from mirror.model.reasons import Reason
+from mirror.runtime.slices import in_slices
 from mirror.workers.worker import Worker
 
 INTERVAL_SECONDS = 15.0
 MOST_WORKLOADS = 10_000
 """Of one worker: more is no answer that is of use (D29)."""
 
-Held = dict[SourceKey, str]
-"""By source: the uid of its mirror."""
+Held = dict[str, SourceKey]
+"""Sources by the uids of their mirrors."""
 
 
 class WorkloadReasons:
@@ -33,6 +34,8 @@ class WorkloadReasons:
         self._wake = wake
         self._texts: dict[str, Mapping[str, str]] = {}
         """By worker."""
+        self._held: dict[str, Held] = {}
+        """By worker that has texts: what it held when they were read."""
 
     def of(self, worker: str, mirror_uid: str) -> str:
         """Why a mirror is held; empty where nobody knows."""
@@ -44,31 +47,34 @@ class WorkloadReasons:
         Raises:
             KubeError: it was not read.
         """
-        held = self._held_on(worker.name)
+        held = await self._held_on(worker.name)
         if not held:
             return {}
-        namespaces = {worker.namespace_of(key.namespace) for key in held}
-        return await _texts(worker, sorted(namespaces), frozenset(held.values()))
+        namespaces = {worker.namespace_of(key.namespace) for key in held.values()}
+        texts = await _texts(worker, sorted(namespaces), held.keys())
+        self._held[worker.name] = held
+        return texts
 
     def report(self, worker: str, texts: Mapping[str, str]) -> None:
         """Each Job of which another text was read is looked at."""
-        before = self._texts.get(worker, {})
+        before, held = self._texts.get(worker, {}), self._held.get(worker, {})
         self._texts[worker] = texts
-        for key, uid in self._held_on(worker).items():
-            if texts.get(uid) != before.get(uid):
-                self._wake(key)
+        for uid in before.keys() | texts.keys():
+            if texts.get(uid) != before.get(uid) and uid in held:
+                self._wake(held[uid])
         if not texts:
             del self._texts[worker]
+            self._held.pop(worker, None)
 
-    def _held_on(self, worker: str) -> Held:
-        return {
-            key: summary.mirror_uid
-            for key, summary in self._sources.with_reason(Reason.SUSPENDED_ON_WORKER)
-            if summary.placed == worker and summary.mirror_uid
-        }
+    async def _held_on(self, worker: str) -> Held:
+        held: Held = {}
+        async for key, summary in in_slices(self._sources.with_reason(Reason.SUSPENDED_ON_WORKER)):
+            if summary.placed == worker and summary.mirror_uid:
+                held[summary.mirror_uid] = key
+        return held
 
 
-async def _texts(worker: Worker, namespaces: list[str], uids: frozenset[str]) -> dict[str, str]:
+async def _texts(worker: Worker, namespaces: list[str], uids: Set[str]) -> dict[str, str]:
     """Of the first version that the worker serves; none where there is no Kueue."""
     for resource in KUEUE_WORKLOADS:
         try:
@@ -78,7 +84,7 @@ async def _texts(worker: Worker, namespaces: list[str], uids: frozenset[str]) ->
     return {}
 
 
-async def _texts_in(worker: Worker, resource: Resource, namespaces: list[str], uids: frozenset[str]) -> dict[str, str]:
+async def _texts_in(worker: Worker, resource: Resource, namespaces: list[str], uids: Set[str]) -> dict[str, str]:
     """Nothing else is kept of Workloads than the texts of those that are asked for (D29)."""
     texts, count = dict[str, str](), 0
     for namespace in namespaces:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from mirror.controllers.due_sweeps import DueSweeps
 from mirror.controllers.returning import is_left_behind_on
+from mirror.controllers.source_changes import carries_other_metadata, has_request, withdraws_request
 from mirror.controllers.sources import source_key
 from mirror.controllers.state import MirroringState
-from mirror.controllers.sweeping import DueSweeps
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.ending import has_failed
 from mirror.decide.identity import Identity
 from mirror.kinds.asking import asks_us_alone, is_ours, was_moved
 from mirror.kinds.base import Kind, is_held
-from mirror.kinds.own_annotations import OF_PLACEMENT
 from mirror.kinds.queueing import is_reset
 from mirror.kube.objects import Object
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
-from mirror.model.move_requests import may_have_request
 from mirror.model.reasons import Reason
-from mirror.model.terms import request_in
 from mirror.runtime.informer import Change
 from mirror.workers.connection import State
 from mirror.workers.worker import Worker
@@ -113,12 +112,12 @@ class Routes:
             self._note_manager(kind, old, new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(kind, new)
-        if is_suspended or _withdraws_request(old, new):
+        if is_suspended or withdraws_request(old, new):
             self._assigner.finish(key)
-        if old is not None and (is_another_spec or _carries_other_metadata(old, new)):
+        if old is not None and (is_another_spec or carries_other_metadata(old, new)):
             self._refusals.try_now(new.metadata.uid)
         if not self._pending.note_version(new.metadata.uid, new.version):
-            self._intake.add(key)
+            (self._intake.look if change is Change.LISTED else self._intake.add)(key)
 
     def _is_elsewhere(self, kind: Kind, found: Object) -> bool:
         """Whether a source has a worker of another slot (S2)."""
@@ -190,7 +189,7 @@ class Routes:
             return
         if not self._intake.is_leading or not self._follows or self._is_elsewhere(kind, new):
             return  # the leader's writes; those of whoever holds its worker's slot (S2)
-        if self._share.slot is not None and _has_request(old):
+        if self._share.slot is not None and has_request(old):
             return  # of whoever assigns
         if self._pending.take_unanswered(uid):
             return
@@ -236,11 +235,13 @@ class Routes:
             return
         namespace = worker.source_namespace_of(found.metadata.namespace)
         source = self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
-        self._name_keys(worker, kind, source, found, is_gone=new is None)
+        self._name_keys(worker, kind, source, found, change, is_gone=new is None)
         if namespace:
             self._history.touch(SourceKey(kind.name, namespace, found.metadata.name))
 
-    def _name_keys(self, worker: Worker, kind: Kind, source: Object | None, found: Object, *, is_gone: bool) -> None:
+    def _name_keys(
+        self, worker: Worker, kind: Kind, source: Object | None, found: Object, change: Change, *, is_gone: bool
+    ) -> None:
         """Of the source of an object on a worker, and of the object itself where it may be none of its mirror's."""
         metadata = found.metadata
         if source is not None:
@@ -251,10 +252,11 @@ class Routes:
             if not is_gone and not is_over:
                 self._pending.note_arrival(key)
             if not is_gone or not is_over:
-                self._intake.add(key)
+                (self._intake.look if change is Change.LISTED else self._intake.add)(key)
         is_others = source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID)
         if is_others or self._is_left_behind(worker, kind, source, found):
-            self._intake.add(MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name))
+            name = self._intake.look if change is Change.LISTED else self._intake.add
+            name(MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name))
 
     @staticmethod
     def _is_left_behind(worker: Worker, kind: Kind, source: Object | None, found: Object) -> bool:
@@ -341,48 +343,26 @@ class Routes:
         self._memories.forget_foreign_writes()
         self._pending.restart_arrivals()
         self._assigner.read_anew()
-        for key in self._sources.all_keys():
-            self._intake.add(key)
+        self._intake.go_over("all sources", self._sources.all_keys, self._intake.look)
         for worker in list(self._state.workers.values()):
             self.look_at_mirrors_of(worker)
             self._sweeps.add(worker.name)
 
     def look_at_mirrors_of(self, worker: Worker) -> None:
-        for kind in self._sources.kinds:
-            for mirror in worker.mirrors_of(kind):
-                self._name_keys(worker, kind, self.source_of(worker, kind, mirror), mirror, is_gone=False)
+        """Their keys are named soon, some at a time."""
+        keys = partial(worker.watches.keys, worker.name)
+        self._intake.go_over(f"mirrors of {worker.name}", keys, partial(self._look_at_mirror, worker))
+
+    def _look_at_mirror(self, worker: Worker, key: MirrorKey) -> None:
+        kind = self._sources.kinds[key.kind]
+        mirror = worker.mirrors_of(kind).get(key.namespace, key.name)
+        if mirror is not None and self._state.workers.get(worker.name) is worker:
+            source = self.source_of(worker, kind, mirror)
+            self._name_keys(worker, kind, source, mirror, Change.LISTED, is_gone=False)
 
     def look_again_at(self, worker: str) -> None:
-        for key in self._sources.keys_on(worker):
-            self._intake.add(key)
+        """The sources on it are named soon, some at a time."""
+        self._intake.go_over(f"sources on {worker}", partial(self._sources.keys_on, worker), self._intake.look)
 
     def has_sources_on(self, worker: str) -> bool:
         return self._sources.load_of(worker) > 0
-
-
-def _has_request(found: Object) -> bool:
-    """Whether the holder of its worker's slot requests another one: a worker's own words may be the same (D18)."""
-    return may_have_request(bytes(found.status)) and request_in(found.status_dict()) is not None
-
-
-def _carries_other_metadata(old: Object, new: Object) -> bool:
-    """Whether its mirror would have other labels or annotations than before; ours are none of it."""
-    if old.labels != new.labels:
-        return True
-    if old.annotations == new.annotations:
-        return False
-    one, other = (
-        {key: value for key, value in found.annotations.items() if not key.startswith(names.PREFIX)}
-        for found in (old, new)
-    )
-    return one != other
-
-
-def _withdraws_request(old: Object | None, new: Object) -> bool:
-    """A source that waits for a worker, or was assigned to one, does not want it any more, or another one (D21)."""
-    if new.metadata.deletion_timestamp is not None:
-        return True
-    if old is None or old.annotations == new.annotations:
-        return False
-    before, after = old.annotations, new.annotations
-    return any(before.get(name) != after.get(name) for name in OF_PLACEMENT)

@@ -12,7 +12,7 @@ from mirror.kube.packing import Packer
 from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.model.reasons import WORKERS_PODS
 from mirror.placement.preferences import spread_key_of
-from mirror.runtime.store import IndexFunction, Store
+from mirror.runtime.store import EVERYWHERE, IndexFunction, Store
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
 BY_WORKER = "worker"
@@ -67,7 +67,15 @@ class Sources:
 
     def all_keys(self, kind: str | None = None) -> Iterator[SourceKey]:
         """All of them, or those of the kind of this name."""
-        return (SourceKey(of.name, one.namespace, one.name) for of, one in self.metadata(kind))
+        for of in self._stores if kind is None else (kind,):
+            for namespace, name in self._stores[of].names_in(EVERYWHERE):
+                yield SourceKey(of, namespace, name)
+
+    def keys_in(self, namespace: str) -> Iterator[SourceKey]:
+        """Those in one namespace; empty: all of them."""
+        for kind, store in self._stores.items():
+            for found_in, name in store.names_in(namespace):
+                yield SourceKey(kind, found_in, name)
 
     def report_to(self, counts: Counts) -> None:
         """From now on, tell it each number that is another than before."""

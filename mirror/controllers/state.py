@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.comparing import Comparison
@@ -21,21 +22,36 @@ from mirror.model.keys import Key
 from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
 from mirror.runtime.queue import WorkQueue
+from mirror.runtime.slices import Passes
 from mirror.sharding.share import Share
 from mirror.workers.worker import Worker
+
+T = TypeVar("T")
 
 
 class Intake:
     """Where keys are named. A standby names none: nobody would take them."""
 
-    def __init__(self, queue: WorkQueue[Key]) -> None:
+    def __init__(self, queue: WorkQueue[Key], passes: Passes) -> None:
+        """``passes``: run while we lead."""
         self.is_leading = False
+        self.passes = passes
         self._queue = queue
 
     def add(self, key: Key) -> None:
-        """Have it looked at, now."""
+        """Have it worked on, now: something has changed."""
         if self.is_leading:
             self._queue.add(key)
+
+    def look(self, key: Key) -> None:
+        """Have it looked at because of a list, a start, a round or a reconnect: what has changed goes first."""
+        if self.is_leading:
+            self._queue.look(key)
+
+    def go_over(self, name: str, items: Callable[[], Iterable[T]], do: Callable[[T], None]) -> None:
+        """Have something done for very many objects, a slice of them at a time (``Passes.request``)."""
+        if self.is_leading:
+            self.passes.request(name, items, do)
 
     def add_when_quiet(self, key: Key) -> None:
         """Have it looked at once little else is to be done."""
@@ -73,3 +89,7 @@ class MirroringState:
     queue: WorkQueue[Key]
     intake: Intake
     stopped: StoppedKinds
+
+    def look_at_waiting(self) -> None:
+        """Look at all sources that wait: in whatever order they do, it may be another one now."""
+        self.intake.go_over("sources that wait", self.assigner.sources_waiting, self.intake.look)

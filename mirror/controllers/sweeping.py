@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
 from functools import partial
 
+from mirror.controllers.due_sweeps import DueSweeps
 from mirror.controllers.events import warn_about_source, warn_about_worker
 from mirror.controllers.handed_over import HandedOver
 from mirror.controllers.refusing import is_refusal, refusal_text
@@ -23,6 +24,8 @@ from mirror.model import names
 from mirror.model.keys import MirrorKey
 from mirror.model.text import clean
 from mirror.runtime.event_recorder import EventRecorder
+from mirror.runtime.slices import in_slices
+from mirror.runtime.store import EVERYWHERE
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -31,43 +34,15 @@ CREATING_LOOK_SECONDS = 1.0
 LONGEST_NAMED = 120
 
 
-class DueSweeps:
-    """Workers whose mirrors are to be judged before the next round. Filled by ``routes``."""
+@dataclass(slots=True)
+class _Judged:
+    """What a sweep has found on a worker."""
 
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-        self._changed = asyncio.Event()
-
-    def add(self, worker: str) -> None:
-        self._names.add(worker)
-        self._changed.set()
-
-    def discard(self, worker: str) -> None:
-        """It is no worker any more."""
-        self._names.discard(worker)
-
-    def add_all(self, workers: Iterable[str]) -> None:
-        """A round: those who take them are awake."""
-        self._names.update(workers)
-
-    def take(self, *, except_for: Set[str]) -> set[str]:
-        """Those that are due, but for some that are left for later."""
-        taken = self._names - except_for
-        self._names -= taken
-        return taken
-
-    def wake_if_due(self, worker: str) -> None:
-        """A worker may be taken again."""
-        if worker in self._names:
-            self._changed.set()
-
-    async def wait(self) -> None:
-        """Until one is added."""
-        await self._changed.wait()
-
-    def clear_changed(self) -> None:
-        """What was added is about to be taken."""
-        self._changed.clear()
+    count: int = 0
+    others: list[Object] = field(default_factory=list)
+    """Of another management cluster."""
+    certain: list[tuple[Kind, Object]] = field(default_factory=list)
+    doubtful: list[tuple[Kind, Object]] = field(default_factory=list)
 
 
 class Sweeper:
@@ -159,6 +134,7 @@ class Sweeper:
                     next_round = loop.time() + interval_seconds
                     self._due.add_all(self._registry.workers)
                     self._registry.forget_unused()
+                    scope.create_task(self._registry.shrink(), name="shrink")
                     for name in self._halted.keys() - self._registry.workers.keys():
                         del self._halted[name]
                     self._shared &= self._registry.workers.keys()
@@ -176,19 +152,11 @@ class Sweeper:
             self._due.wake_if_due(worker.name)
 
     async def _sweep(self, worker: Worker) -> None:
-        judged = [
-            (kind, mirror, self._judge(worker, kind, mirror))
-            for kind in self._sources.kinds
-            for mirror in worker.mirrors_of(kind)
-        ]
-        mirrors = len(judged) - self._report_others(worker, [mirror for _, mirror, _ in judged])
-        certain = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.DELETE]
-        for kind, mirror, right in judged:
-            if right is MirrorVerdict.LEFT_BEHIND:
-                self._intake.add(_key(worker, kind, mirror))
-        doubtful = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.CHECK_LIVE]
+        found = await self._judged(worker)
+        self._report_others(worker, found.others)
+        certain, mirrors = found.certain, found.count - len(found.others)
         try:
-            going = await self._confirmed(worker, doubtful, mirrors)
+            going = await self._confirmed(worker, found.doubtful, mirrors)
             is_halted = is_too_many(len(going), mirrors)
             self._metrics.worker(worker.name).sweep_held_back.set(len(going) if is_halted else 0)
             if is_halted:
@@ -204,6 +172,28 @@ class Sweeper:
             self._report_refused(worker, [text for text in refused if text])
         except KubeError as error:
             self._log.warning("sweep not finished", worker=worker.name, error=error)
+
+    async def _judged(self, worker: Worker) -> _Judged:
+        """All mirrors of a worker, some at a time; those that were left behind are looked at one by one."""
+        judged = _Judged()
+        async for key in in_slices(worker.watches.keys(worker.name)):
+            kind = self._sources.kinds[key.kind]
+            mirror = worker.mirrors_of(kind).get(key.namespace, key.name)
+            if mirror is None:
+                continue
+            judged.count += 1
+            if is_of_another_cluster(mirror.labels, self._transform.management_uid):
+                judged.others.append(mirror)
+            match self._judge(worker, kind, mirror):
+                case MirrorVerdict.DELETE:
+                    judged.certain.append((kind, mirror))
+                case MirrorVerdict.CHECK_LIVE:
+                    judged.doubtful.append((kind, mirror))
+                case MirrorVerdict.LEFT_BEHIND:
+                    self._intake.look(key)
+                case _:
+                    pass
+        return judged
 
     async def _sweep_away(self, worker: Worker, kind: Kind, mirror: Object) -> str:
         """Delete one; a refusal, which is returned, concerns this one only."""
@@ -236,9 +226,8 @@ class Sweeper:
         if (origin := self._registry.origin_of(worker.name)) is not None:
             warn_about_worker(self._recorder, origin, "SweepHalted", text)
 
-    def _report_others(self, worker: Worker, mirrors: list[Object]) -> int:
-        """Once for each worker: another management cluster uses our origin there, by mistake. Returns how many."""
-        found = [one for one in mirrors if is_of_another_cluster(one.labels, self._transform.management_uid)]
+    def _report_others(self, worker: Worker, found: list[Object]) -> None:
+        """Once for each worker: another management cluster uses our origin there, by mistake."""
         if not found:
             self._shared.discard(worker.name)
         elif worker.name not in self._shared:
@@ -252,7 +241,6 @@ class Sweeper:
             self._log.error("origin shared", worker=worker.name, count=len(found), management_uids=others[:3])
             if (origin := self._registry.origin_of(worker.name)) is not None:
                 warn_about_worker(self._recorder, origin, "OriginShared", text)
-        return len(found)
 
     async def _confirmed(
         self, worker: Worker, doubtful: list[tuple[Kind, Object]], mirrors: int
@@ -277,7 +265,7 @@ class Sweeper:
                 return await self._source_is_gone(worker, kind, mirror)
 
         async with asyncio.TaskGroup() as scope:
-            asked = [scope.create_task(ask(*one), name="ask for a source") for one in doubtful]
+            asked = [scope.create_task(ask(*one), name="ask for a source") async for one in in_slices(doubtful)]
         return [one for one, task in zip(doubtful, asked, strict=True) if task.result()]
 
     async def _source_is_gone(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
@@ -329,8 +317,9 @@ class Sweeper:
         recorded no other.
         """
         name, uid = mirror.metadata.name, mirror.labels.get(names.SOURCE_UID)
-        for key in self._sources.all_keys(kind.name):
-            source = self._sources.get(key) if key.name == name else None
+        store = self._sources.of(kind)
+        namesakes = (store.get(namespace, one) for namespace, one in store.names_in(EVERYWHERE) if one == name)
+        for source in namesakes:
             if source is not None:
                 recorded = self._memories.recorded_uid(kind, source)
                 if recorded == mirror.metadata.uid or (source.metadata.uid == uid and not recorded):

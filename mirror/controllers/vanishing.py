@@ -14,6 +14,7 @@ from mirror.kinds.base import Kind
 from mirror.kube.discovery import Sender, is_creatable
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
+from mirror.runtime.slices import in_slices
 from mirror.telemetry.logs import Log
 
 SETTLE_SECONDS = 0.5
@@ -65,7 +66,7 @@ class Vanishing:
                 if not is_served:
                     self._log.warning("kind is not served any more: its mirrors stay", kind=name, sources=len(sources))
                     continue
-                for source in sources:
+                async for source in in_slices(sources):
                     confirm(kind, source)
             if self._gone:
                 await asyncio.sleep(AGAIN_SECONDS if failed else 0)

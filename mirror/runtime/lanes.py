@@ -49,7 +49,7 @@ class Lanes(Generic[K]):
             lane = turns.popleft()
             if has_room(lane):
                 keys = self._keys[lane]
-                key = keys.popitem(last=False)[0]
+                key = keys.popitem(False)[0]
                 if keys:
                     turns.append(lane)
                 else:

@@ -272,7 +272,7 @@ class WorkQueue(Generic[K]):
                 self._make_look_ready(key)
             else:
                 self._fresh.add(self._lane_of(key), key)
-        if self._is_quiet():
+        if len(self._since) + len(self._working) < QUIET_KEYS:
             self._quiet.set()
             if self._later:
                 self.look(next(iter(self._later)))
@@ -315,25 +315,32 @@ class WorkQueue(Generic[K]):
             self._wake()
 
     def _take_nowait(self) -> Taken[K] | None:
+        is_look = False
         if self._looks:
-            return self._take_of_both()
-        if not self._fresh.turns:
+            found, is_look = self._next_of_both()
+        elif self._fresh.turns:
+            found = self._fresh.take(self._has_room)
+        else:
             return None
-        found = self._fresh.take(self._has_room)
-        return None if found is None else self._begin(found, False)
+        if found is None:
+            return None
+        lane, key = found
+        now = self._clock.monotonic()
+        self._working[key] = (lane, now, is_look)
+        self._in_work[lane] = self._in_work.get(lane, 0) + 1
+        return Taken(key, lane, now - self._since.pop(key))
 
-    def _take_of_both(self) -> Taken[K] | None:
-        """What is fresh, but for the share of the looks."""
+    def _next_of_both(self) -> tuple[tuple[str, K] | None, bool]:
+        """What is fresh, but for the share of the looks; and whether it is a look."""
         is_looks_turn = self._fresh_in_a_row >= FRESH_BEFORE_A_LOOK
-        if is_looks_turn and (taken := self._take_look(self._has_room)) is not None:
-            return taken
-        found = self._fresh.take(self._has_room)
-        if found is not None:
+        if is_looks_turn and (look := self._next_look(self._has_room)) is not None:
+            return look, True
+        if (found := self._fresh.take(self._has_room)) is not None:
             self._fresh_in_a_row += 1
-            return self._begin(found, False)
-        return None if is_looks_turn else self._take_look(self._has_room_for_look)
+            return found, False
+        return (None if is_looks_turn else self._next_look(self._has_room_for_look)), True
 
-    def _take_look(self, has_room: HasRoom) -> Taken[K] | None:
+    def _next_look(self, has_room: HasRoom) -> tuple[str, K] | None:
         if not self._looks_left or (found := self._look_lanes.take(has_room)) is None:
             return None
         if self._looks_left == LOOKS_A_TURN:
@@ -342,19 +349,12 @@ class WorkQueue(Generic[K]):
         self._fresh_in_a_row = 0
         del self._looks[found[1]]
         self._due.pop(found[1], None)
-        return self._begin(found, True)
+        return found
 
     def _begin_turn(self) -> None:
         self._looks_left = LOOKS_A_TURN
         if self._may_look():
             self._wake()
-
-    def _begin(self, found: tuple[str, K], is_look: bool) -> Taken[K]:
-        lane, key = found
-        now = self._clock.monotonic()
-        self._working[key] = (lane, now, is_look)
-        self._in_work[lane] = self._in_work.get(lane, 0) + 1
-        return Taken(key, lane, now - self._since.pop(key))
 
     def _has_room(self, lane: str) -> bool:
         return self._in_work.get(lane, 0) < self._lane_limit

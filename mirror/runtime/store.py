@@ -102,7 +102,7 @@ class Store:
 
     def names_in(self, scope: str) -> list[Name]:
         """All names of a scope: one namespace, or everywhere."""
-        return [name for name in self._objects if scope in (EVERYWHERE, name[0])]
+        return list(self._objects) if scope == EVERYWHERE else [name for name in self._objects if name[0] == scope]
 
     def put(self, found: Object) -> Object | None:
         """Store an object; return the one it replaces."""

@@ -24,6 +24,8 @@ class Change(Enum):
     """How it is known; deletions that only a relist's difference shows are not taken as certain (D10)."""
 
     SEEN = "seen"
+    LISTED = "listed"
+    """A list has shown it: it may have happened long ago, and to thousands of others as well."""
     DELETED = "deleted"
     MISSING = "missing"
 
@@ -102,7 +104,7 @@ class StoreWriter:
         elif old is None or old.metadata.resource_version != listed.metadata.resource_version:
             kept = self._keep(listed)
             self._store.put(kept)
-            self._on_change(old, kept, Change.SEEN)
+            self._on_change(old, kept, Change.LISTED)
 
     def finish_list(self, version: str) -> None:
         """The list was whole: what it has not shown is missing."""
@@ -114,15 +116,12 @@ class StoreWriter:
         self._store.restart(self._scope.name, listed_at, has_other_past=has_other_past)
         for listed in self._older.values():
             if has_other_past:
-                self._on_change(self._store.put(listed), listed, Change.SEEN)
+                self._on_change(self._store.put(listed), listed, Change.LISTED)
         self._older.clear()
-        for name in self._store.names_in(self._scope.name):
+        unlisted = [name for name in self._store.names_in(self._scope.name) if name not in self._listed]
+        for name in unlisted:
             known = self._store.get(*name)
-            if (
-                name not in self._listed
-                and known is not None
-                and (went_back or known.version <= listed_at or not listed_at)
-            ):
+            if known is not None and (went_back or known.version <= listed_at or not listed_at):
                 self._on_change(self._store.remove(name), None, Change.MISSING)
         self._listed = set()
 

@@ -18,7 +18,8 @@ from mirror.kube.packing import Packer
 from mirror.model import names
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Listener
-from mirror.runtime.store import Name, Store, name_of
+from mirror.runtime.slices import in_slices
+from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
 
 MOST_UNKNOWN = 5000
 BY_STATE = "state"
@@ -171,10 +172,11 @@ class MirrorStore(Store):
         """Whether our watches show this object: it carries our label (D11)."""
         return found.labels.get(names.ORIGIN) == self._origin
 
-    def shrink(self) -> None:
+    async def shrink(self) -> None:
         """Keep only what identifies them of objects whose source is gone, in case the worker never deletes them."""
-        for found in self:
-            if not isinstance(found, Partial) and self._hooks.source_of(found) is None:
+        async for name in in_slices(self.names_in(EVERYWHERE)):
+            found = self.get(*name)
+            if found is not None and not isinstance(found, Partial) and self._hooks.source_of(found) is None:
                 self._unknown.add(name_of(found))
                 self.put(found)
 

@@ -15,6 +15,7 @@ from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.model import names
+from mirror.model.keys import MirrorKey
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.store import EVERYWHERE
@@ -73,6 +74,12 @@ class MirrorWatches:
         mirror = mirrors.get(namespace, name)
         return mirror.labels.get(names.SOURCE_UID) if mirror is not None and mirror.metadata.uid == uid else None
 
+    def keys(self, worker: str) -> Iterator[MirrorKey]:
+        """Of all mirrors; ``worker`` is whose they are."""
+        for kind, mirrors in self._stores.items():
+            for namespace, name in mirrors.names_in(EVERYWHERE):
+                yield MirrorKey(worker, kind, namespace, name)
+
     def count(self, state: str | None = None) -> int:
         """How many mirrors there are, or are in a state (``kinds.asking.state``)."""
         stores = self._stores.values()
@@ -91,10 +98,10 @@ class MirrorWatches:
         """What people should know of what is left out of the mirrors; empty when nothing is."""
         return next(filter(None, (mirrors.excess for mirrors in self._stores.values())), "")
 
-    def shrink(self) -> None:
+    async def shrink(self) -> None:
         """See ``MirrorStore.shrink``."""
         for mirrors in self._stores.values():
-            mirrors.shrink()
+            await mirrors.shrink()
 
     # -- the prefix ---------------------------------------------------------------------------------------------------
 

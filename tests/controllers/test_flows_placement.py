@@ -125,7 +125,7 @@ async def test_priority_classes_order_those_who_wait_already() -> None:
         world.create(job("plain"))
         await manager.settle(2)
         manager.mirroring._state.priorities.set({"high": 100, "low": -100, "": 5})
-        manager.mirroring.assigner.wake_all()
+        manager.mirroring._state.look_at_waiting()
         await manager.settle(2)
         assert await ends_in_turn(world, manager, "first", 5) == ["high", "annotated", "plain", "unknown", "low"]
 

@@ -168,13 +168,13 @@ async def test_a_version_that_is_too_old_means_a_new_list_and_its_difference(for
         watched.wire.restore()
         await asyncio.sleep(5)
         assert sorted(watched.news()) == sorted(
-            [("changes", Change.SEEN), ("comes", Change.SEEN), ("goes", Change.MISSING)], key=str
+            [("changes", Change.LISTED), ("comes", Change.LISTED), ("goes", Change.MISSING)], key=str
         )
         assert watched.is_like_the_server()
         watched.wire.expire(form)
         server.put("jobs", job("later"))
         await asyncio.sleep(5)
-        assert watched.news() == [("later", Change.SEEN)]
+        assert [name for name, _ in watched.news()] == ["later"]
         assert watched.is_like_the_server()
 
 

@@ -77,7 +77,7 @@ async def test_nobody_waits_for_what_is_not_served(refused: Refused) -> None:
         assert (len(watched.absences), watched.troubles) == (1, [])
         await asyncio.sleep(ABSENT_SECONDS)
         assert not watched.informer.is_absent
-        assert watched.changes == [("a", Change.SEEN)]
+        assert watched.changes == [("a", Change.LISTED)]
 
 
 async def test_what_was_known_stays_while_it_is_not_served() -> None:

@@ -62,7 +62,7 @@ def test_a_server_that_has_lost_data_is_believed(version: str) -> None:
     written = Written()
     written.list(version, as_job(9))
     assert written.version == 9
-    assert written.told == [("9", Change.SEEN)]
+    assert written.told == [("9", Change.LISTED)]
     assert written.store.turned_back == 1
     assert written.store.progress(EVERYWHERE) == int(version)
 
