@@ -188,7 +188,7 @@ class Mirroring:
                 await self._work_for_ever()
             finally:
                 self.queue.close()
-                self._state.intake.passes.clear()
+                self._state.intake.end_leading()
                 self._parts.moves.end_leading()
                 settling.cancel()
                 await self.recorder.flush(FLUSH_SECONDS)

@@ -38,6 +38,11 @@ class Intake:
         self.passes = passes
         self._queue = queue
 
+    def end_leading(self) -> None:
+        """Nobody takes what is named from now on."""
+        self.is_leading = False
+        self.passes.clear()
+
     def add(self, key: Key) -> None:
         """Have it worked on, now: something has changed."""
         if self.is_leading:
