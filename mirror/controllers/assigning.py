@@ -77,6 +77,7 @@ class Assigner:
         self._changed_workers: set[str] = set()
         self._checked_workers: frozenset[str] = frozenset()
         self._is_checking = False
+        self._is_held = False
         self._is_serving_soon = False
         self.read_anew()
 
@@ -135,6 +136,15 @@ class Assigner:
     def set_spread(self, worker: str, namespace: str, label: str, count: int) -> None:
         """So many of them are of this namespace and are to be spread by this label."""
         self._index.spread.set_recorded((namespace, label), worker, count)
+
+    def hold(self) -> None:
+        """Assign nobody from now on: who else waits is being found out, and whoever comes first must not be first."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Serve who waits by now, in their order (D21)."""
+        self._is_held = False
+        self.serve_soon()
 
     def sources_waiting(self) -> list[SourceKey]:
         """All who wait for a worker."""
@@ -245,6 +255,8 @@ class Assigner:
     @property
     def _most(self) -> int:
         """So many sources may be assigned now."""
+        if self._is_held:
+            return 0
         return max(0, MOST_UNRECORDED - (len(self._assigned) - self._stuck))
 
     def _leave(self, key: SourceKey) -> None:

@@ -6,6 +6,7 @@ Built and wired by ``mirror.wiring``.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ from mirror.runtime.informers import Informers
 from mirror.runtime.keyrate import KeyRate
 from mirror.runtime.loop import consume
 from mirror.runtime.queue import WorkQueue
+from mirror.runtime.slices import in_slices
 from mirror.runtime.supervise import supervise
 from mirror.sharding.share import Part
 from mirror.workers.registry import Registry
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
 COMPARE_WORKERS_SECONDS = 60.0
+HOLD_SECONDS = 10.0
+"""For no longer, once each worker had its first chance, is nobody placed since who else waits is being found out."""
 UNRECORDED_SECONDS = 30.0
 """So often at most all sources are listed for the sake of some that have lost their record."""
 
@@ -95,6 +99,9 @@ class Mirroring:
         self._log = parts.state.environment.log
         self._metrics = parts.state.environment.metrics
         self._has_settled = False
+        # Who had no worker when that had settled and has not been looked at since.
+        self._unseen: set[Key] = set()
+        self._seen = asyncio.Event()
         # Looked at for each key: whether others write some of the sources that are known here (S2).
         self._has_others = not parts.state.share.is_whole
         self._rate: KeyRate[Key] = KeyRate(parts.state.environment.clock)
@@ -179,6 +186,7 @@ class Mirroring:
         await self.registry.wait_until_secrets_synced()
         await self.registry.lead()
         self._has_settled = False
+        self._unseen.clear()
         self._parts.moves.begin_leading()
         self._parts.routes.begin_leading()
         async with asyncio.TaskGroup() as around:
@@ -200,12 +208,24 @@ class Mirroring:
         if (policies := self._parts.namespace_policies) is not None:
             await policies.wait_until_read()
         self._has_settled = True
-        self._state.intake.go_over("sources that had to wait", self.sources.all_keys, self._look_after_settling)
+        self.assigner.hold()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HOLD_SECONDS):
+                await self._look_at_those_who_had_to_wait()
+        self._unseen.clear()
+        self.assigner.release()
 
-    def _look_after_settling(self, key: SourceKey) -> None:
-        placed = self.sources.worker_of(key)
-        if not placed or not self._has_verdict(placed):
-            self._state.intake.look(key)
+    async def _look_at_those_who_had_to_wait(self) -> None:
+        """Until all who have no worker have been looked at: a Job that has just come is not placed before them."""
+        async for key in in_slices(self.sources.all_keys()):
+            placed = self.sources.worker_of(key)
+            if not placed:
+                self._unseen.add(key)
+            if not placed or not self._has_verdict(placed):
+                self._state.intake.look(key)
+        while self._unseen:
+            self._seen.clear()
+            await self._seen.wait()
 
     def _is_too_early(self, seen: Snapshot) -> bool:
         """Whether its worker, or without one any worker, is not known to be reachable or lost since we lead.
@@ -279,6 +299,9 @@ class Mirroring:
     async def _work_on(self, key: Key) -> float | None:
         if isinstance(key, MirrorKey):
             return self._wait_for_rate(key, 1) or await self._parts.sweeper.work_on(key)
+        if self._unseen:
+            self._unseen.discard(key)
+            self._seen.set()
         while True:
             if self._has_others and not self.follows and self._is_followed(key):
                 self.assigner.finish(key)

@@ -315,11 +315,10 @@ class WorkQueue(Generic[K]):
             self._wake()
 
     def _take_nowait(self) -> Taken[K] | None:
-        is_look = False
         if self._looks:
             found, is_look = self._next_of_both()
         elif self._fresh.turns:
-            found = self._fresh.take(self._has_room)
+            found, is_look = self._fresh.take(self._has_room), False
         else:
             return None
         if found is None:

@@ -16,6 +16,7 @@ from doubles.candidates import candidate_for
 from doubles.jobs import Body, job
 from doubles.world import RunningManager, World
 
+from mirror.controllers.mirroring import HOLD_SECONDS
 from mirror.model import names
 from mirror.model.keys import Key, SourceKey
 from mirror.runtime.queue import LOOKS_A_TURN
@@ -226,3 +227,50 @@ async def test_passes_end_with_the_lead() -> None:
         assert leading.cancelled()
         assert 3 * SLICE <= len(named_keys) <= 4 * SLICE
         assert len(manager.mirroring._state.intake.passes) == 0
+
+
+async def test_a_job_that_has_just_come_does_not_overtake_those_who_wait() -> None:
+    """D21: a worker has room again when a manager takes over, which knows only later who has waited for it."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "1"})
+    async with candidate_for(world, "leader") as leader, candidate_for(world) as standby:
+        leading = leader.lead()
+        world.create(job("running"))
+        await asyncio.sleep(2)
+        for number in range(100):
+            world.create(job(f"waits-{number}"))
+        await asyncio.sleep(2)
+        world.create(job("waits-in-front", annotations={names.PRIORITY: "5"}))
+        await asyncio.sleep(2)
+        leading.cancel()
+        world.controller("east").complete("running")
+        worked = slow_down(standby.manager)
+        standby.lead()
+        await until_looks_are_queued(standby.manager, 50)
+        worked.clear()
+        world.create(job("new"))
+        world.management.server.remove("jobs", "waits-7")
+        await asyncio.sleep(5)
+        place = worked.index(SourceKey("Job", "default", "new"))
+        assert place < worked.index(SourceKey("Job", "default", "waits-in-front"))
+        assert world.mirrors("waits-in-front") == ["east"]
+        assert world.mirrors("new") == []
+
+
+async def test_what_cannot_be_looked_at_holds_up_nobody_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits may be one of those for as long as it likes."""
+    world = World()
+    world.add_worker("east")
+    async with candidate_for(world) as standby:
+        world.create(job("hangs"))
+        world.create(job("waits"))
+        await asyncio.sleep(1)
+        mirroring = standby.mirroring
+        monkeypatch.setattr(mirroring._state.intake, "look", lambda key: None)
+        standby.lead()
+        await asyncio.sleep(1)
+        world.create(job("new"))
+        await asyncio.sleep(1)
+        assert world.mirrors("new") == []
+        await asyncio.sleep(HOLD_SECONDS)
+        assert world.mirrors("new") == ["east"]
