@@ -134,7 +134,7 @@ class Sweeper:
                     next_round = loop.time() + interval_seconds
                     self._due.add_all(self._registry.workers)
                     self._registry.forget_unused()
-                    scope.create_task(self._registry.shrink(), name="shrink")
+                    scope.create_task(self._shrink(), name="shrink")
                     for name in self._halted.keys() - self._registry.workers.keys():
                         del self._halted[name]
                     self._shared &= self._registry.workers.keys()
@@ -143,6 +143,11 @@ class Sweeper:
                     if worker is not None and worker.is_reachable:
                         self._sweeping.add(name)
                         scope.create_task(self._sweep_once(worker), name=f"sweep {name}")
+
+    async def _shrink(self) -> None:
+        """Keep little of mirrors whose source is gone."""
+        for worker in list(self._registry.workers.values()):
+            await worker.watches.shrink()
 
     async def _sweep_once(self, worker: Worker) -> None:
         try:

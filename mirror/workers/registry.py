@@ -185,11 +185,6 @@ class Registry:
             worker.verdicts.connection = worker.connection.lost(self.clock.now(), "no Secret registers it")
             self._note(worker)
 
-    async def shrink(self) -> None:
-        """Keep little of mirrors whose source is gone."""
-        for worker in list(self.workers.values()):
-            await worker.watches.shrink()
-
     def forget_unused(self) -> None:
         """Drop workers whose declaration is gone and that no source is on (D15)."""
         for name, worker in list(self.workers.items()):
@@ -217,7 +212,8 @@ class Registry:
             if not self._is_leading and self._are_declarations_known:
                 await self.wait_until_sources_known()
                 self.forget_unused()
-                await self.shrink()
+                for worker in list(self.workers.values()):
+                    await worker.watches.shrink()
 
     # -- declarations ---------------------------------------------------------------------------------------------
 
