@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def add_like(world: World, model: Body, prefix: str, count: int, *, worker: str 
             there.edit("jobs", name, lambda body: body.update(status=mirror["status"]))
             text = text.replace(mirror["metadata"]["uid"], uid)
         shown: Body = json.loads(text)
-        here.edit("jobs", name, lambda body, shown=shown: set_shown(body, shown))  # type: ignore[misc]
+        here.edit("jobs", name, partial(set_shown, shown))
 
 
 def named(model: Body, name: str) -> Body:
@@ -62,7 +63,7 @@ def named(model: Body, name: str) -> Body:
     return copied
 
 
-def set_shown(body: Body, shown: Body) -> None:
+def set_shown(shown: Body, body: Body) -> None:
     body["status"], body["metadata"]["annotations"] = shown["status"], shown["notes"]
 
 
@@ -104,7 +105,7 @@ def slow_down(manager: RunningManager) -> list[Key]:
         worked.append(key)
         return await work(key)
 
-    manager.mirroring._work_on = work_slowly  # type: ignore[assignment, method-assign]
+    vars(manager.mirroring)["_work_on"] = work_slowly
     return worked
 
 
@@ -222,7 +223,7 @@ async def test_passes_end_with_the_lead() -> None:
             if len(named_keys) == 3 * SLICE:
                 leading.cancel()
 
-        queue.look = lose_the_lead  # type: ignore[method-assign]
+        vars(queue)["look"] = lose_the_lead
         await asyncio.sleep(20)
         assert leading.cancelled()
         assert 3 * SLICE <= len(named_keys) <= 4 * SLICE
