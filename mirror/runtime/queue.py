@@ -38,6 +38,7 @@ LOOKS_A_TURN = 16
 """Of the event loop: a look may take a fifth of a millisecond, and what has just changed is read between two turns."""
 KEYS_A_TURN = 100
 """So many of those whose delay is over become ready at once, or whose server is back: each is asked for its lane."""
+_IDLE = ("", 0.0, False)
 FEWEST_STALE = 64
 """So many stale entries are not worth a look at the heap."""
 OUTAGE_LOOK_SECONDS = 1.0
@@ -157,8 +158,7 @@ class WorkQueue(Generic[K]):
         self._due[key] = due
         if len(self._delayed) > 2 * len(self._due) + FEWEST_STALE:
             self._drop_stale()
-        work = self._working.get(key)
-        is_look = key in self._later if work is None else work[2]
+        is_look = key in self._later or self._working.get(key, _IDLE)[2]
         heapq.heappush(self._delayed, (due, next(self._order), key, is_look))
         self._set_timer()
 
@@ -197,8 +197,7 @@ class WorkQueue(Generic[K]):
         delay = max(self._backoff.delay(failures), at_least_seconds)
         self._in_outage.pop(key, None)
         if is_outage:
-            work = self._working.get(key)
-            self._in_outage[key] = work is not None and work[2]
+            self._in_outage[key] = self._working.get(key, _IDLE)[2]
             now = self._clock.monotonic()
             if delay > OUTAGE_LOOK_SECONDS and now >= self._next_outage_look:
                 delay = max(OUTAGE_LOOK_SECONDS, at_least_seconds)

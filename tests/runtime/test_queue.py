@@ -414,6 +414,17 @@ async def test_what_nobody_waits_for_is_a_look_after_its_while() -> None:
     assert found.index("f") == 5
 
 
+async def test_what_nobody_waits_for_is_a_look_even_if_it_is_named_in_the_work_on_a_change() -> None:
+    """As the delete of a mirror after its retention is, by the work that stores the end."""
+    queue = queue_of("a", "b", "c", "d", "e")
+    assert await taken(queue, 1) == ["a"]
+    queue.add_when_quiet("a")
+    queue.done("a")
+    await asyncio.sleep(QUIET_WAIT_SECONDS + 0.1)
+    queue.add("f")
+    assert await worked_off(queue) == ["b", "c", "d", "e", "f", "a"]
+
+
 async def test_delays_that_end_together_do_not_hold_up_the_loop() -> None:
     """As those of thousands of Jobs do whose worker is lost."""
     queue = queue_of()
