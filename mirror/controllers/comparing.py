@@ -12,6 +12,7 @@ from mirror.decide.identity import Identity, identify, own_labels
 from mirror.decide.snapshot import Source
 from mirror.kinds.asking import asks_us_alone, was_moved
 from mirror.kinds.base import Changes, Kind, MirrorTransform
+from mirror.kinds.metadata import is_made_of
 from mirror.kube.objects import Object
 from mirror.model import names
 
@@ -39,17 +40,24 @@ class Comparison:
             summary = kind.summary(source)
             if summary.placed and any(left.uid == mirror.metadata.uid for left in summary.left_behind):
                 return Identity.NAMESAKE
-        uid, recorded_uid = mirror.metadata.uid, self._memories.recorded_uid(kind, source)
+        return self.identity_by(kind, source, mirror, recorded_uid=self._memories.recorded_uid(kind, source))
+
+    def identity_by(self, kind: Kind, source: Object, mirror: Object, *, recorded_uid: str | None) -> Identity:
+        """What it is by the uid that is recorded, and before one is by its labels, or the note on it (D1)."""
+        uid, transform = mirror.metadata.uid, self._transform
         is_recorded = bool(recorded_uid) and uid == recorded_uid
-        return identify(
+        found = identify(
             uid,
             own_labels(mirror),
-            origin=self._transform.origin,
+            origin=transform.origin,
             source_uid=source.metadata.uid,
             recorded_uid=recorded_uid,
-            management_uid=self._transform.management_uid,
+            management_uid=transform.management_uid,
             is_source=not is_recorded and asks_us_alone(kind, mirror, self._managed_by),  # not looked at otherwise
         )
+        if found is Identity.NAMESAKE and not recorded_uid and is_made_of(kind, source, mirror, transform):
+            return Identity.UNLABELED
+        return found
 
     def changes(self, source: Source, mirror: Object | None) -> Changes | None:
         """What of a mirror is not as its source wants it; None: nothing is to be done or reported."""

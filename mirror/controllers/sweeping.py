@@ -15,6 +15,7 @@ from mirror.controllers.state import MirroringState
 from mirror.decide.identity import has_labels, is_of_another_cluster, own_labels
 from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mirror, is_too_many
 from mirror.kinds.base import Kind
+from mirror.kinds.metadata import is_made_of
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.discovery import is_creatable
@@ -340,8 +341,11 @@ class Sweeper:
         uid = labels.get(names.SOURCE_UID, "")
         found = self._sources.of(kind).get(namespace, mirror.metadata.name) if namespace is not None else None
         summary = kind.summary(found) if found is not None else None
-        exists = found is not None and found.metadata.uid == uid
-        is_recorded = found is not None and mirror.metadata.uid == self._memories.recorded_uid(kind, found)
+        recorded = self._memories.recorded_uid(kind, found) if found is not None else None
+        is_recorded = found is not None and mirror.metadata.uid == recorded
+        exists = found is not None and (
+            found.metadata.uid == uid or bool(uid and not recorded and is_made_of(kind, found, mirror, self._transform))
+        )
         is_about = found is not None and (exists or is_recorded)
         if found is not None and is_about and not found.metadata.deletion_timestamp and self._is_others(found):
             return MirrorVerdict.KEEP

@@ -23,11 +23,10 @@ from mirror.controllers.reporting_moves import report_move
 from mirror.controllers.rereading import patch_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
-from mirror.decide.identity import Identity, identify, own_labels
+from mirror.decide.identity import Identity
 from mirror.decide.plan import FindMirror, RenewLease
 from mirror.decide.seeding import is_to_be_seeded
 from mirror.decide.snapshot import Look, Snapshot
-from mirror.kinds.asking import asks_us_alone
 from mirror.kinds.base import Changes
 from mirror.kube import requests
 from mirror.kube.errors import (
@@ -234,16 +233,8 @@ class MirrorWriter:
         recorded = self._t.state.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
         if recorded in left_behind:
             recorded = seen.source.stored.mirror_uid
-        transform = self._t.state.transform
-        return identify(
-            found.metadata.uid,
-            own_labels(found),
-            origin=transform.origin,
-            source_uid=seen.source.uid,
-            recorded_uid=recorded,
-            management_uid=transform.management_uid,
-            is_source=asks_us_alone(seen.source.kind, found, self._t.state.managed_by),
-        )
+        kind, source = seen.source.kind, seen.source.found
+        return self._t.state.comparison.identity_by(kind, source, found, recorded_uid=recorded)
 
     def _refused(self, seen: Snapshot, worker: Worker, because: str, *, reason: str, was_first: bool) -> None:
         """A definite refusal: of the very first create it clears the record, a later one is only reported (D1, D5)."""

@@ -1,7 +1,8 @@
 """Whose is an object on a worker that has a source's name? Pure (D1).
 
 Used by ``controllers`` wherever an object on a worker is looked at. What decides is the uid that is recorded in the
-source's status, which the ``edit`` role cannot write; before one is recorded, our labels. Annotations never do.
+source's status, which the ``edit`` role cannot write; before one is recorded, our labels. Annotations never do, but
+for one case: a mirror whose label names another source is kept where its note shows that it was made of this one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class Identity(Enum):
     OURS = "ours"
     """Its mirror: the recorded one, or the labelled one where none is recorded."""
     UNLABELED = "unlabeled"
-    """Its recorded mirror, whose labels were removed or changed: they are put back, and it is never deleted for it."""
+    """Its mirror, whose labels were removed or changed: they are put back, and it is never deleted for it."""
     REPLACED = "replaced"
     """Another object than the recorded one, with the labels of this source."""
     NAMESAKE = "namesake"

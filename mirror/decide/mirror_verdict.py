@@ -49,7 +49,9 @@ def classify_mirror(seen: MirrorState) -> MirrorVerdict:
         return MirrorVerdict.KEEP
     if seen.source_exists or seen.is_recorded:
         if seen.source_is_deleting:
-            return MirrorVerdict.DELETE
+            # That of another management cluster may name a source of ours, by mistake (D1).
+            is_ours = seen.has_labels or seen.is_recorded or seen.is_left_behind
+            return MirrorVerdict.DELETE if is_ours else MirrorVerdict.KEEP
         if seen.is_left_behind:
             return MirrorVerdict.LEFT_BEHIND
         # A worker may have got another name since: what has ended is kept as long as its source (D8).

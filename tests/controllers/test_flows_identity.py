@@ -187,6 +187,62 @@ async def test_a_source_that_is_deleted_takes_a_mirror_along_that_has_lost_its_l
         assert world.mirrors() == []
 
 
+def forget_uid(source: Body) -> None:
+    """As if the mirror's uid had never been stored."""
+    listed = source["status"]["conditions"]
+    source["status"]["conditions"] = [one for one in listed if one["type"] != names.MIRRORED]
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["running", "ended"])
+async def test_a_mirror_whose_label_names_another_source_is_kept_before_its_uid_is_recorded(is_over: bool) -> None:
+    """D1, D8: the note on it shows of which source it was made; it is not deleted as a namesake's, and made again."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+    world.edit(forget_uid)
+    uid = uid_of(world.mirror("east"))
+    if is_over:
+        world.controller("east").complete("train")
+    east.server.edit("jobs", "train", lambda body: body["metadata"]["labels"].update({names.SOURCE_UID: "another"}))
+    async with manager_of(world) as manager:
+        await manager.settle(130)
+        assert uid_of(world.mirror("east")) == uid
+        assert world.mirror("east")["metadata"]["labels"][names.SOURCE_UID] == uid_of(world.source())
+        if not is_over:
+            world.controller("east").complete("train")
+            await manager.settle(5)
+        assert "Complete" in world.conditions()
+
+
+@pytest.mark.parametrize("change", ["labels", "note"])
+async def test_a_mirror_of_a_source_before_goes_although_its_note_is_like_ours(change: str) -> None:
+    """D10: a note proves nothing but with all labels of this source, or where somebody has edited it."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+    world.edit(forget_uid)
+    uid = uid_of(world.mirror("east"))
+
+    def of_another(mirror: Body) -> None:
+        metadata = mirror["metadata"]
+        metadata["labels"][names.SOURCE_UID] = "another"
+        if change == "note":
+            note = json.loads(metadata["annotations"][names.CARRIED])
+            note["labels"][0] = "0" * 12
+            metadata["annotations"][names.CARRIED] = json.dumps(note)
+
+    east.server.edit("jobs", "train", of_another)
+    if change == "labels":
+        world.edit(lambda source: source["metadata"].update(labels={"team": "another"}))
+    async with manager_of(world) as manager:
+        await manager.settle(130)
+        assert uid_of(world.mirror("east")) not in ("", uid)
+
+
 async def test_a_started_source_without_a_recorded_uid_is_not_failed_for_a_job_of_its_name() -> None:
     """D11: of an earlier version; what is there may be its mirror, and is left alone."""
     world = World()
@@ -197,11 +253,7 @@ async def test_a_started_source_without_a_recorded_uid_is_not_failed_for_a_job_o
         world.controller("east").start("train")
         await manager.settle()
 
-    def forget(body: Body) -> None:
-        listed = body["status"]["conditions"]
-        body["status"]["conditions"] = [one for one in listed if one["type"] != names.MIRRORED]
-
-    world.edit(forget)
+    world.edit(forget_uid)
     east.server.edit("jobs", "train", lambda body: body["metadata"].update(labels={}))
     async with manager_of(world) as manager:
         await manager.settle(60)

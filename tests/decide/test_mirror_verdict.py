@@ -29,6 +29,21 @@ from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mi
             MirrorVerdict.DELETE,
             id="its source goes",
         ),
+        pytest.param(
+            {"source_exists": True, "source_is_deleting": True, "has_labels": False},
+            MirrorVerdict.KEEP,
+            id="its source goes, and it is of another management cluster",
+        ),
+        pytest.param(
+            {"source_exists": True, "source_is_deleting": True, "has_labels": False, "is_recorded": True},
+            MirrorVerdict.DELETE,
+            id="its source, which has recorded it, goes",
+        ),
+        pytest.param(
+            {"source_exists": True, "source_is_deleting": True, "has_labels": False, "is_left_behind": True},
+            MirrorVerdict.DELETE,
+            id="its source, which left it behind, goes",
+        ),
     ],
 )
 def test_the_right_to_stay(facts: dict[str, Any], right: MirrorVerdict) -> None:
