@@ -10,6 +10,7 @@ import pytest
 from doubles.admission import mutate_jobs
 from doubles.jobs import job
 from doubles.refusals import Refused, forbidden
+from doubles.transport import Wire
 from doubles.world import HOME, WAITING, RunningManager, World, manager_of, two_workers
 
 from mirror.model import names
@@ -193,16 +194,21 @@ def forget_uid(source: Body) -> None:
     source["status"]["conditions"] = [one for one in listed if one["type"] != names.MIRRORED]
 
 
-@pytest.mark.parametrize("is_over", [False, True], ids=["running", "ended"])
-async def test_a_mirror_whose_label_names_another_source_is_kept_before_its_uid_is_recorded(is_over: bool) -> None:
-    """D1, D8: the note on it shows of which source it was made; it is not deleted as a namesake's, and made again."""
+async def with_a_mirror_of_unknown_uid() -> tuple[World, Wire, str]:
+    """A world whose manager has ended before it could store the mirror's uid, which is the last."""
     world = World()
     east = world.add_worker("east")
     async with manager_of(world) as manager:
         world.create(job())
         await manager.settle()
     world.edit(forget_uid)
-    uid = uid_of(world.mirror("east"))
+    return world, east, uid_of(world.mirror("east"))
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["running", "ended"])
+async def test_a_mirror_whose_label_names_another_source_is_kept_before_its_uid_is_recorded(is_over: bool) -> None:
+    """D1, D8: the note on it shows of which source it was made; it is not deleted as a namesake's, and made again."""
+    world, east, uid = await with_a_mirror_of_unknown_uid()
     if is_over:
         world.controller("east").complete("train")
     east.server.edit("jobs", "train", lambda body: body["metadata"]["labels"].update({names.SOURCE_UID: "another"}))
@@ -219,13 +225,7 @@ async def test_a_mirror_whose_label_names_another_source_is_kept_before_its_uid_
 @pytest.mark.parametrize("change", ["labels", "note"])
 async def test_a_mirror_of_a_source_before_goes_although_its_note_is_like_ours(change: str) -> None:
     """D10: a note proves nothing but with all labels of this source, or where somebody has edited it."""
-    world = World()
-    east = world.add_worker("east")
-    async with manager_of(world) as manager:
-        world.create(job())
-        await manager.settle()
-    world.edit(forget_uid)
-    uid = uid_of(world.mirror("east"))
+    world, east, uid = await with_a_mirror_of_unknown_uid()
 
     def of_another(mirror: Body) -> None:
         metadata = mirror["metadata"]
