@@ -31,8 +31,7 @@ from e2e.definitions import defined
 from e2e.go_modules import definition_of
 from e2e.jobs import until
 from e2e.manager import Identity, ManagerProcess
-from e2e.ports import reserved_port
-from e2e.serving import access_at
+from e2e.serving import serving_manager
 
 ROOT = Path(__file__).parent.parent
 IDENTITY = Identity("jobmirror-system", "jobmirror.io/controller", "")
@@ -221,16 +220,15 @@ def _cpu_seconds_of_children() -> float:
 
 async def scale(management: Cluster, worker: Cluster, count: int) -> None:
     """Memory with many running Jobs, a restart among them, and a list of them."""
-    with reserved_port() as port:
-        async with manager(management, worker, **access_at(port)) as running:
-            await _fill(management, worker, running, count)
-            began = time.perf_counter()
-            await running.restart()
-            await running.wait_until_ready()
-            print(f"restart to ready: {time.perf_counter() - began:.1f} s", flush=True)
-            await asyncio.sleep(10)  # as long as a person would look at it
-            print(f"RSS after the restart: {_rss_mib(running.pid)} MiB", flush=True)
-            await get(management)
+    async with serving_manager(management, {"east": worker}, identity=IDENTITY, settings=SETTINGS) as running:
+        await _fill(management, worker, running, count)
+        began = time.perf_counter()
+        await running.restart()
+        await running.wait_until_ready()
+        print(f"restart to ready: {time.perf_counter() - began:.1f} s", flush=True)
+        await asyncio.sleep(10)  # as long as a person would look at it
+        print(f"RSS after the restart: {_rss_mib(running.pid)} MiB", flush=True)
+        await get(management)
 
 
 async def _fill(management: Cluster, worker: Cluster, running: ManagerProcess, count: int) -> None:

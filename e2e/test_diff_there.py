@@ -19,8 +19,7 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, runs, until
 from e2e.manager import ManagerProcess
-from e2e.ports import reserved_port
-from e2e.serving import access_at
+from e2e.serving import serving_manager
 from e2e.shipped_life import COPYING, NEEDED, needing
 from e2e.test_user_commands import RBAC, Person, person
 
@@ -33,13 +32,11 @@ Rows = dict[tuple[str, str], tuple[str, str]]
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def serving(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
     """A manager that serves users; on west it may not read what pods name."""
-    with reserved_port() as port:
-        settings: Json = {**COPYING, **access_at(port)}
-        async with ManagerProcess.start(management, {"east": east}, settings=settings) as running:
-            lesser = await access.account(west, running.namespace)
-            await running.register("west", kubeconfig=lesser.read_bytes())
-            await until(running.metrics, lambda found: found.value("jobmirror_worker_up") == 2)
-            yield running
+    async with serving_manager(management, {"east": east}, settings=COPYING) as running:
+        lesser = await access.account(west, running.namespace)
+        await running.register("west", kubeconfig=lesser.read_bytes())
+        await until(running.metrics, lambda found: found.value("jobmirror_worker_up") == 2)
+        yield running
 
 
 def naming(

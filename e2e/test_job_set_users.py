@@ -18,8 +18,7 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, until
 from e2e.jobsets import JOBSETS, job_set
 from e2e.manager import ManagerProcess
-from e2e.ports import reserved_port
-from e2e.serving import access_at, until_announced
+from e2e.serving import serving_manager
 from e2e.test_user_commands import Person, person
 
 POD: Json = {"spec": {"restartPolicy": "OnFailure", "containers": [{"name": "main", "image": "busybox"}]}}
@@ -32,15 +31,12 @@ async def serving(management: ControlPlane, east: ControlPlane) -> AsyncIterator
     """A manager that mirrors JobSets and serves users."""
     clients = [plane.client() for plane in (management, east)]
     try:
-        with reserved_port() as port:
-            settings: Json = {"kinds": ["JobSet"], **access_at(port)}
-            async with (
-                jobsets.defined(*clients),
-                jobsets.played(east),
-                ManagerProcess.start(management, {"east": east}, settings=settings) as running,
-            ):
-                await until_announced(running)
-                yield running
+        async with (
+            jobsets.defined(*clients),
+            jobsets.played(east),
+            serving_manager(management, {"east": east}, settings={"kinds": ["JobSet"]}) as running,
+        ):
+            yield running
     finally:
         for client in clients:
             await client.close()

@@ -23,7 +23,7 @@ from e2e.controlplane.components import BARE, JOB_CONTROLLERS, MANAGEMENT, Shape
 from e2e.manager import Identity, ManagerProcess
 from e2e.ports import reserved_port
 from e2e.proxy import Proxy
-from e2e.serving import access_at
+from e2e.serving import serving_manager
 from e2e.troubles import admission, document, further, kinds, lives, placing, pods, unreachable, wire
 from e2e.troubles.kubelet import add_nodes
 from e2e.troubles.looks import look_at, on_page, said_of
@@ -69,19 +69,17 @@ async def stage(binaries: None) -> AsyncIterator[Stage]:
         async with Client(hub.kubeconfig) as client:
             await jobsets.define(client)
         proxies = {name: await stack.enter_async_context(Proxy.before(planes[name])) for name in ("north", "south")}
-        port, page_port = (stack.enter_context(reserved_port()) for _ in range(2))
-        page = f"127.0.0.1:{page_port}"
+        page = f"127.0.0.1:{stack.enter_context(reserved_port())}"
         settings: Json = {
             "workers": {"watchPods": "labelled", "lostAfter": "180s"},
             "placement": {"retryAfter": RETRY_AFTER},
             "dependencies": {"configMaps": True},
             "kinds": [jobsets.JOBSETS.kind],
-            **access_at(port),
             "page": {"enabled": True, "listen": page},
         }
         identity = Identity(NAMESPACE, names.DEFAULT_MANAGED_BY, "prod")
         reached = await wire.serve_all(stack)
-        manager = await stack.enter_async_context(ManagerProcess.start(hub, identity=identity, settings=settings))
+        manager = await stack.enter_async_context(serving_manager(hub, {}, identity=identity, settings=settings))
         await register(manager, planes, proxies)
         await wire.register_all(manager, hub.directory, reached)
         yield Stage(hub, planes, proxies, manager, f"http://{page}/", await user(hub))

@@ -25,8 +25,7 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import installed_mirror
 from e2e.jobs import Scene, indexed, is_complete, job, runs, until, waits_because
 from e2e.manager import ManagerProcess
-from e2e.ports import reserved_port
-from e2e.serving import access_at, until_announced
+from e2e.serving import serving_manager
 
 RBAC = "rbac.authorization.k8s.io"
 ON_EAST = {"worker-selector": "name=east"}
@@ -80,11 +79,8 @@ class Person:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def serving(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
     """A manager that serves users."""
-    with reserved_port() as port:
-        workers, settings = {"east": east, "west": west}, access_at(port)
-        async with ManagerProcess.start(management, workers, settings=settings) as running:
-            await until_announced(running)
-            yield running
+    async with serving_manager(management, {"east": east, "west": west}) as running:
+        yield running
 
 
 async def person(
