@@ -74,6 +74,7 @@ def personal_credentials(kubeconfig: Kubeconfig) -> Credentials:
         tls=_tls(cluster, user) if cluster.server.startswith("https://") else None,
         server_hostname=cluster.tls_server_name or None,
         proxy=cluster.proxy or None,
+        compresses=cluster.compresses,
     )
     source = _source(cluster, user)
     if source is not None:
@@ -97,6 +98,7 @@ async def _credentials(kubeconfig: Kubeconfig, *, refuse_address: Callable[[str]
         server_hostname=loaded.tls_server_name,
         proxy=loaded.proxy,
         refuse_address=refuse_address,
+        compresses=cluster.compresses,
     )
     source = _source(cluster, user)
     identity = _NOT_YET if source is not None else Identity(authorization=loaded.api_key.get("BearerToken", ""))

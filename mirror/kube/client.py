@@ -98,7 +98,7 @@ class Client:
         self._user_agent = f"jobmirror/{version()}"
         # The headers by content type and what is accepted, valid as long as the credentials hand out this very object.
         self._identity: CIMultiDict[str] | None = None
-        self._headers: dict[tuple[str | None, str], CIMultiDict[str]] = {}
+        self._headers: dict[tuple[str | None, str, bool], CIMultiDict[str]] = {}
         self._certificate_generation = credentials.certificate_generation
         self._last_date = ""
         self._clock_offset: float | None = None
@@ -271,11 +271,12 @@ class Client:
         if self._certificate_generation != self._credentials.certificate_generation:
             self._certificate_generation = self._credentials.certificate_generation
             await self._transport.reconnect()
-        wanted = request.content_type, request.accept
+        wanted = request.content_type, request.accept, request.compressed
         headers = self._headers.get(wanted)
         if headers is None:
+            encoding = "gzip" if request.compressed and self._credentials.endpoint.compresses else "identity"
             headers = CIMultiDict(
-                {"Accept": request.accept, "Accept-Encoding": "identity", "User-Agent": self._user_agent}
+                {"Accept": request.accept, "Accept-Encoding": encoding, "User-Agent": self._user_agent}
             )
             if request.content_type is not None:
                 headers["Content-Type"] = request.content_type

@@ -38,6 +38,8 @@ class Endpoint:
     proxy: str | None = None
     refuse_address: Callable[[str], str | None] | None = None
     """Says why a resolved address must not be connected to, or None."""
+    compresses: bool = True
+    """Whether what may come compressed is to."""
     peer: str = API_SERVER
     """Who is there, in texts about a connection that failed."""
 

@@ -41,6 +41,8 @@ class Cluster:
     ca_pem: bytes = field(default=b"", repr=False)
     ca_file: str = ""
     proxy: str = ""
+    compresses: bool = True
+    """Whether long answers may come compressed (``disable-compression``)."""
 
 
 def read_cluster(node: Node, policy: Policy) -> Cluster:
@@ -65,7 +67,8 @@ def read_cluster(node: Node, policy: Policy) -> Cluster:
     name = node.text("tls-server-name")
     if name and not _HOST_NAME.fullmatch(name):
         raise KubeconfigRefused(node.at("tls-server-name"), "is not a host name", "write a host name")
-    return Cluster(server, name, verify, ca_pem, "" if ca_pem else ca_file, _read_proxy(node, policy))
+    proxy, compresses = _read_proxy(node, policy), not node.flag("disable-compression")
+    return Cluster(server, name, verify, ca_pem, "" if ca_pem else ca_file, proxy, compresses)
 
 
 def require_file(node: Node, key: str, policy: Policy) -> None:

@@ -61,6 +61,8 @@ class Request:
     any_replica: bool = False
     """A write that a replica without the Lease may send, too: a review, or what all replicas keep."""
     accept: str = JSON
+    compressed: bool = False
+    """Whether the answer may come compressed (gzip), as API servers send long lists where that is accepted."""
 
     @property
     def needs_permit(self) -> bool:
@@ -74,6 +76,10 @@ class Request:
     def metadata_only(self) -> Request:
         """The same get or list, whose answer has nothing but metadata."""
         return replace(self, accept=METADATA_LIST if self.verb == "list" else METADATA)
+
+    def may_be_compressed(self) -> Request:
+        """The same request, whose answer may come compressed."""
+        return replace(self, compressed=True)
 
     def in_line(self, rank: Rank, flow: str = "") -> Request:
         """The same request with another place among those that wait."""

@@ -22,9 +22,10 @@ from aiohttp.tracing import Trace
 from multidict import CIMultiDict
 from yarl import URL
 
-from mirror.kube.amounts import InFlight, Share
+from mirror.kube.amounts import InFlight
+from mirror.kube.bodies import is_readable, read_body
 from mirror.kube.credentials import Endpoint
-from mirror.kube.errors import BadAnswer, KubeError, NotLeading, OutcomeUnknown, TooLarge, Unreachable
+from mirror.kube.errors import BadAnswer, KubeError, NotLeading, OutcomeUnknown, Unreachable
 from mirror.kube.failure_words import http_words
 from mirror.kube.permits import WritePermit
 from mirror.kube.requests import Request
@@ -76,7 +77,7 @@ class Transport(Protocol):
         Raises:
             Unreachable: nothing was sent.
             OutcomeUnknown: it was sent, and no whole answer came.
-            BadAnswer: what came is not HTTP, or is compressed.
+            BadAnswer: what came is not HTTP, or is compressed without leave.
             TooLarge: it is longer than ``most_bytes``, or all answers that are being read are too much together.
         """
         ...
@@ -118,7 +119,7 @@ class HttpTransport:
             pool = self._urgent if request.urgent else self._calls
             response = await self._start(pool, request, headers)
             with self._being_read(pool, response), self._in_flight.share() as share:
-                return Answer(response.status, response.headers, await _read(response, most_bytes, share))
+                return Answer(response.status, response.headers, await read_body(response, most_bytes, share))
 
     @asynccontextmanager
     async def open(self, request: Request, headers: CIMultiDict[str]) -> AsyncIterator[Opened]:
@@ -176,9 +177,9 @@ class HttpTransport:
             proxy=self._proxy,
             server_hostname=self._endpoint.server_hostname,
         )
-        if "Content-Encoding" in response.headers and response.headers["Content-Encoding"] != "identity":
+        if not is_readable(response, may_be_compressed=request.compressed):
             response.close()
-            raise BadAnswer("the response is compressed, though only identity is accepted")
+            raise BadAnswer("the response is compressed in a way that was not accepted")
         return response
 
     def _data(self, request: Request) -> aiohttp.Payload | io.BytesIO | bytes | None:
@@ -353,29 +354,6 @@ _NEVER_SENT = (
     aiohttp.ClientHttpProxyError,
     aiohttp.InvalidURL,
 )
-
-
-async def _read(response: aiohttp.ClientResponse, most_bytes: int, share: Share) -> bytes:
-    """The whole body.
-
-    Raises:
-        TooLarge: it is longer than that, or than what there is room for.
-    """
-    content = response.content
-    if (response.content_length or 0) > most_bytes:
-        raise TooLarge(f"an answer of more than {most_bytes} bytes")
-    first = await content.readany()
-    if content.at_eof() and len(first) <= most_bytes:
-        return first
-    pieces, size = [first], len(first)
-    share.hold(size)
-    while size <= most_bytes and (piece := await content.readany()):
-        pieces.append(piece)
-        size += len(piece)
-        share.hold(size)
-    if size > most_bytes:
-        raise TooLarge(f"an answer of more than {most_bytes} bytes")
-    return b"".join(pieces)
 
 
 @lru_cache(maxsize=256)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from wire import HTML, Clients, Received, always, answer, chunk, chunked_head, read, serving, status, write
 
 from mirror.kube import requests
+from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -24,6 +28,7 @@ from mirror.kube.errors import (
     NotServed,
     PageNotFound,
     ServerFailure,
+    TooLarge,
     TooManyRequests,
     Unauthorized,
 )
@@ -212,11 +217,56 @@ async def test_redirects_are_not_followed(clients: Clients) -> None:
     assert elsewhere.received == []
 
 
-async def test_a_compressed_answer_is_not_unpacked(clients: Clients) -> None:
-    """We never ask for one, and a small one can be gigabytes."""
-    async with serving(always(answer(200, b"\x1f\x8b", content_encoding="gzip"))) as server:
+async def test_an_answer_that_is_compressed_without_leave_is_not_unpacked(clients: Clients) -> None:
+    """A small one can be gigabytes."""
+    async with serving(always(answer(200, gzip.compress(JOB), content_encoding="gzip"))) as server:
         with pytest.raises(BadAnswer, match="compressed"):
             await clients.make(server.url).send(read())
+
+
+async def test_an_answer_that_may_be_compressed_is_unpacked(clients: Clients) -> None:
+    """In however many pieces it comes; the server may leave it as it is, too, and so may the user (kubeconfig)."""
+    body = json.dumps({"items": [{"name": f"train-{number}"} for number in range(50_000)]}).encode()
+    packed = gzip.compress(body)
+
+    async def reply(received: Received, writer: asyncio.StreamWriter) -> None:
+        if received.headers["accept-encoding"] != "gzip":
+            writer.write(answer(200, body))
+            return
+        writer.write(chunked_head(content_encoding="gzip"))
+        for begin in range(0, len(packed), 5_000):
+            writer.write(chunk(packed[begin : begin + 5_000]))
+            await writer.drain()
+        writer.write(chunk(b""))
+
+    async with serving(reply) as server:
+        client = clients.make(server.url)
+        assert [await client.send(read().may_be_compressed()) for _ in range(2)] == [body, body]
+        assert server.connections == 1
+        plain = Credentials(Endpoint(server.url, None, compresses=False), Identity())
+        assert await clients.make(server.url, credentials=plain).send(read().may_be_compressed()) == body
+    assert [got.headers["accept-encoding"] for got in server.received] == ["gzip", "gzip", "identity"]
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "error"),
+    [
+        (gzip.compress(b" " * 100_000), "gzip", TooLarge),
+        (gzip.compress(b" " * 1001), "gzip", TooLarge),
+        (gzip.compress(b" " * 90)[:-9], "gzip", BadAnswer),
+        (b"", "gzip", BadAnswer),
+        (b"{}" * 40, "gzip", BadAnswer),
+        (zlib.compress(b"{}"), "deflate", BadAnswer),
+    ],
+    ids=["a thousand times as long", "too long by one", "cut off", "empty", "not compressed", "another encoding"],
+)
+async def test_a_compressed_answer_that_is_no_good_is_refused(
+    clients: Clients, body: bytes, encoding: str, error: type[Exception]
+) -> None:
+    """Never more of it is unpacked than is taken of one that is not compressed (D29)."""
+    async with serving(always(answer(200, body, content_encoding=encoding))) as server:
+        with pytest.raises(error):
+            await clients.make(server.url).send(replace(read(), most_bytes=1000).may_be_compressed())
 
 
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "not announced"])

@@ -166,8 +166,10 @@ def write(deadline_seconds: float = requests.DEADLINE_SECONDS) -> Request:
     return Request(made.verb, made.method, made.path, made.query, made.body, made.content_type, deadline_seconds)
 
 
-def chunked_head() -> bytes:
-    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+def chunked_head(**headers: str) -> bytes:
+    more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n"
+    return f"{head}{more}\r\n".encode()
 
 
 def chunk(content: bytes) -> bytes:

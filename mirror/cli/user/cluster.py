@@ -35,6 +35,7 @@ from mirror.kube.requests import Request
 from mirror.kube.resources import NAMESPACES, Resource
 
 T = TypeVar("T")
+P = TypeVar("P", bound="_Head")
 
 Json = Mapping[str, object]
 
@@ -50,15 +51,15 @@ class _ListMeta(msgspec.Struct, rename="camel"):
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class _PageHead(msgspec.Struct):
+class _Head(msgspec.Struct):
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
 
 
-class _Page(_PageHead):
+class _Page(_Head):
     items: list[object] = []
 
 
-class _ObjectPage(_PageHead):
+class _ObjectPage(_Head):
     items: list[Object] = []
 
 
@@ -90,7 +91,7 @@ class Cluster:
         Raises:
             Failure: in words.
         """
-        pages = [decode(raw, self.name, _Page) async for raw in self._pages(resource, namespace, labels, fields)]
+        pages = [page async for page in self._pages(_Page, resource, namespace, labels, fields)]
         return [views.mapping(item) for page in pages for item in page.items], pages[-1].metadata.resource_version
 
     async def object(self, resource: Resource, name: str, *, namespace: str) -> Object:
@@ -121,9 +122,8 @@ class Cluster:
     ) -> AsyncGenerator[tuple[list[Object], str], None]:
         """As ``objects``, some at a time: between them the loop has its turn, and the server works on the next page."""
         try:
-            async with aclosing(self._pages(resource, namespace, labels, fields)) as pages:
-                async for raw in pages:
-                    page = decode(raw, self.name, _ObjectPage)
+            async with aclosing(self._pages(_ObjectPage, resource, namespace, labels, fields)) as pages:
+                async for page in pages:
                     for begin in range(0, max(1, len(page.items)), _AT_A_TIME):
                         yield page.items[begin : begin + _AT_A_TIME], page.metadata.resource_version
                         await asyncio.sleep(0)
@@ -157,13 +157,14 @@ class Cluster:
             return
 
     async def _pages(
-        self, resource: Resource, namespace: str | None, labels: str, fields: str
-    ) -> AsyncGenerator[bytes, None]:
-        """A collection as it comes: at least one page. Each is asked for before the one before it is handed out."""
+        self, page_type: type[P], resource: Resource, namespace: str | None, labels: str, fields: str
+    ) -> AsyncGenerator[P, None]:
+        """A collection as it comes: at least one page. Each is requested before the one before it is handed out."""
         doing = self._doing("list", resource, namespace or "", "")
 
         def ask(token: str) -> asyncio.Task[bytes]:
             request = requests.list_page(resource, namespace=namespace, label_selector=labels, continue_token=token)
+            request = request.may_be_compressed()
             if fields:
                 request = replace(request, query=(*request.query, ("fieldSelector", fields)))
             return asyncio.create_task(self._sent(request, doing), name=f"list {doing.resource}")
@@ -171,11 +172,12 @@ class Cluster:
         asked = ask("")
         try:
             for _ in range(MOST_PAGES):
-                raw = await asked
-                token = decode(raw, self.name, _PageHead).metadata.continue_
+                page = decode(await asked, self.name, page_type)
+                token = page.metadata.continue_
                 if token:
                     asked = ask(token)
-                yield raw
+                    await asyncio.sleep(0)  # so that the server has it while this page is read
+                yield page
                 if not token:
                     return
         finally:
