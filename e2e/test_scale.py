@@ -16,6 +16,7 @@ async def test_two_managers_share_the_work_and_one_is_lost() -> None:
 
     assert (found["jobs"], found["crowd_changed"]) == (12, 0)
     assert set(found["start_writes"]) <= {"POST events"}  # of who assigns now
+    assert not found["start_writes_to_workers"]
     assert len(found["rss_mib"]) == 2
     for wave in ("wave", "killed"):
         assert (found[wave]["done"], found[wave]["made_twice"]) == (12, 0), wave

@@ -25,7 +25,7 @@ from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
 from mirror.kube.kubeconfig import check_kubeconfig
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Change
@@ -57,6 +57,9 @@ class NoSources:
 
     def source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None:
         return None
+
+    def has_source(self, worker: Worker, kind: Kind, found: Meta) -> bool:
+        return False
 
     def on_mirror_change(
         self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change

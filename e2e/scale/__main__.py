@@ -25,7 +25,7 @@ from bench import outside
 from bench.figures import Figures
 from e2e.controlplane.scratch import Scratch
 from e2e.scale.clusters import Clusters, clusters
-from e2e.scale.copies import multiply, originals, unchanged
+from e2e.scale.copies import multiply, originals, unchanged, versions
 from e2e.scale.managers import IDENTITY, Managers, managers
 from e2e.scale.wave import Wave
 
@@ -44,7 +44,7 @@ class Simulation:
         self._options = options
         self._clusters = running
         self._managers = managed
-        self._crowd_version = 0
+        self._crowd_versions: dict[str, int] = {}
         self.found: Figures = {name: getattr(options, name) for name in ("jobs", "workers", "managers", "slots")}
 
     async def play(self) -> None:
@@ -55,7 +55,7 @@ class Simulation:
         await self._wave()
         for how in self._options.lose:
             await self._lose(how)
-        self.found["crowd_changed"] = self._options.jobs - unchanged(self._clusters, self._crowd_version)
+        self.found["crowd_changed"] = 2 * self._options.jobs - unchanged(self._clusters, self._crowd_versions)
         await self._managers.stop()
 
     async def _fill(self) -> None:
@@ -73,12 +73,13 @@ class Simulation:
         self.found["base_rss_mib"] = self._managers.rss_mib()
         await self._managers.stop()
         multiply(self._clusters, made, self._options.jobs)
-        self._crowd_version = self._clusters.management.storage.version
+        self._crowd_versions = versions(self._clusters)
         self.found["fill_seconds"] = round(time.perf_counter() - began, 1)
         self.found["clusters_rss_mib"] = outside.rss_mib({"clusters": os.getpid()})["clusters"]
 
     async def _start(self) -> None:
-        before, began = Counter(self._clusters.requests), time.perf_counter()
+        before = Counter(self._clusters.requests), Counter(self._clusters.worker_requests)
+        began = time.perf_counter()
         self._managers.launch()
         await self._managers.wait_until_ready(START_SECONDS)
         self.found["start_to_ready_seconds"] = round(time.perf_counter() - began, 1)
@@ -92,7 +93,8 @@ class Simulation:
             await self._managers.wait_until_idle(START_SECONDS)
         await asyncio.sleep(self._options.idle)  # what a start leaves behind is given back by then
         self.found["start_loop_lag_ms"] = max(lag, await self._managers.loop_lag_ms())
-        self.found["start_writes"] = _writes(self._clusters.requests - before)
+        self.found["start_writes"] = _writes(self._clusters.requests - before[0])
+        self.found["start_writes_to_workers"] = _writes(self._clusters.worker_requests - before[1])
         self.found["rss_mib"] = self._managers.rss_mib()
 
     async def _idle(self) -> None:

@@ -1,22 +1,28 @@
 """Many Jobs that run: a few that a manager has mirrored, and copies of them on both sides, put into storage.
 
-A copy differs in its name and its two uids, wherever they stand in either object; so a manager that begins finds what
-it would have made itself. No manager may run meanwhile.
+A copy differs in its name and its two uids, wherever they stand in either object, and in the note on the mirror, which
+says what was carried; so a manager that begins finds what it would have made itself. No manager may run meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 import uuid
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from bench.forms import FORMS
 from e2e.scale.clusters import JOBS, JOBS_STORED, Clusters
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Record
+from mirror.kinds.base import MirrorTransform
+from mirror.kinds.registry import JOB
+from mirror.kube.objects import decode_object
 from mirror.model import names
+from mirror.planes.plane import ControlPlane as Embedded
 
 PODS = 3
 _VERSION = re.compile(rb'"resourceVersion":"\d+"')
@@ -71,21 +77,50 @@ def multiply(clusters: Clusters, made: Mapping[str, str], count: int) -> None:
         assert source is not None
         assert mirror is not None
         changes = {name: copy_name(copy, number), source.uid: str(uuid.uuid4()), mirror.uid: str(uuid.uuid4())}
+        note = _note(source.raw, mirror)
+        assert note in mirror.raw
         _put(here, source, changes)
-        _put(there, mirror, changes)
+        _put(there, mirror, changes, {note: _note(_changed(source.raw, changes), mirror)})
 
 
-def unchanged(clusters: Clusters, since: int) -> int:
-    """How many of the crowd are as they were at a version of the management cluster."""
-    records = clusters.management.storage.records(JOBS_STORED, "default")
-    return sum(record.version <= since for record in records if record.name.startswith("crowd-"))
+def versions(clusters: Clusters) -> dict[str, int]:
+    """Of which version each cluster is, by name."""
+    return {name: plane.storage.version for name, plane in _all(clusters).items()}
 
 
-def _put(storage: Storage, original: Record, changes: Mapping[str, str]) -> None:
-    raw, labels = original.raw, dict(original.labels)
+def unchanged(clusters: Clusters, since: Mapping[str, int]) -> int:
+    """How many of the crowd's objects, on both sides, are as they were at these versions."""
+    found = ((name, plane.storage.records(JOBS_STORED, "default")) for name, plane in _all(clusters).items())
+    crowds = ((name, record) for name, records in found for record in records if record.name.startswith("crowd-"))
+    return sum(record.version <= since[name] for name, record in crowds)
+
+
+def _all(clusters: Clusters) -> dict[str, Embedded]:
+    return {"": clusters.management, **clusters.workers}
+
+
+def _note(source: bytes, mirror: Record) -> bytes:
+    """What a manager notes on the mirror of this source, as it stands in JSON."""
+    origin, uid = mirror.labels[names.ORIGIN], mirror.labels.get(names.MANAGEMENT_UID, "")
+    transform = MirrorTransform(origin, management_uid=uid)
+    body = JOB.mirror_body(decode_object(source), namespace="default", transform=transform)
+    return json.dumps(body["metadata"]["annotations"][names.CARRIED]).encode()
+
+
+def _changed(raw: bytes, changes: Mapping[str, str]) -> bytes:
     for before, after in changes.items():
         raw = raw.replace(before.encode(), after.encode())
-        labels = {key: value.replace(before, after) for key, value in labels.items()}
+    return raw
+
+
+def _put(
+    storage: Storage, original: Record, changes: Mapping[str, str], notes: Mapping[bytes, bytes] = MappingProxyType({})
+) -> None:
+    raw, labels = _changed(original.raw, changes), dict(original.labels)
+    for before, after in notes.items():
+        raw = raw.replace(before, after)
+    for old, new in changes.items():
+        labels = {key: value.replace(old, new) for key, value in labels.items()}
 
     def build(version: int) -> bytes:
         return _VERSION.sub(b'"resourceVersion":"%d"' % version, raw, count=1)

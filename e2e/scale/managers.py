@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -19,6 +20,8 @@ from mirror.sharding.slots import slot_of_lease, slot_of_worker
 IDENTITY = Identity(NAMESPACE, "jobmirror.io/controller", "")
 LIMITS = {"management": {"qps": 0}, "workers": {"qps": 0}}
 _LOOK_SECONDS = 0.1
+_REST = 20
+"""Between two looks so many times as long as one took."""
 
 
 class Managers:
@@ -126,8 +129,12 @@ class Managers:
 
     async def _until(self, holds: Callable[[list[Samples]], bool], seconds: float) -> None:
         async with asyncio.timeout(seconds):
-            while not holds(await self._samples()):  # noqa: ASYNC110 - other processes
-                await asyncio.sleep(_LOOK_SECONDS)
+            while True:
+                began = time.perf_counter()
+                if holds(await self._samples()):
+                    return
+                # What is measured must not be the looking: metrics of a thousand workers are a long text.
+                await asyncio.sleep(max(_LOOK_SECONDS, (time.perf_counter() - began) * _REST))
 
 
 def _sum(found: list[Samples], name: str) -> float:

@@ -16,7 +16,7 @@ from mirror.decide.identity import Identity
 from mirror.kinds.asking import asks_us_alone, is_ours, was_moved
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.queueing import is_reset
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
@@ -225,6 +225,11 @@ class Routes:
         """The source of the name that an object on a worker has; None: there is none."""
         namespace = worker.source_namespace_of(found.metadata.namespace)
         return self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
+
+    def has_source(self, worker: Worker, kind: Kind, found: Meta) -> bool:
+        """Whether there is a source of the name that an object on a worker has."""
+        namespace = worker.source_namespace_of(found.namespace)
+        return namespace is not None and self._sources.of(kind).metadata_of(namespace, found.name) is not None
 
     def on_mirror_change(
         self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change

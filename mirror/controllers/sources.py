@@ -12,10 +12,11 @@ from mirror.kube.packing import Packer
 from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.model.reasons import WORKERS_PODS
 from mirror.placement.preferences import spread_key_of
-from mirror.runtime.store import EVERYWHERE, IndexFunction, Store
+from mirror.runtime.store import EVERYWHERE, IndexFunction, Name, Store
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
 BY_WORKER = "worker"
+LEFT_BEHIND = "left behind"
 # The index of sources that a CronJob made, that may run and have not started: the value is always the same.
 UNSTARTED = "unstarted"
 # The index of sources that wait or make no progress, by the reason that their conditions give (D22).
@@ -120,6 +121,11 @@ class Sources:
     def counts_for_worker(self, key: SourceKey) -> bool:
         return bool(self._stores[key.kind].values(BY_WORKER, (key.namespace, key.name)))
 
+    def is_on_alone(self, kind: Kind, name: Name, worker: str) -> bool:
+        """Whether a source counts for this worker, and has left nothing behind on any (D14)."""
+        store = self._stores[kind.name]
+        return store.values(BY_WORKER, name) == (worker,) and not store.values(LEFT_BEHIND, name)
+
     def keys_on(self, worker: str) -> Iterator[SourceKey]:
         """Those that count for a worker."""
         for kind, store in self._stores.items():
@@ -178,6 +184,9 @@ def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
     def unstarted(found: Object) -> tuple[str, ...]:
         return (UNSTARTED,) if kind.is_awaited_by_cron_job(found) else ()
 
+    def left_behind(found: Object) -> tuple[str, ...]:
+        return (LEFT_BEHIND,) if kind.summary(found).left_behind else ()
+
     def by_reason(found: Object) -> tuple[str, ...]:
         reason = kind.summary(found).reason
         return (reason,) if reason else ()
@@ -188,7 +197,13 @@ def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
             return ()
         return tuple(f"{worker} {found.metadata.namespace} {label}" for worker in by_worker(found))
 
-    return {BY_WORKER: by_worker, UNSTARTED: unstarted, BY_REASON: by_reason, SPREAD: spread}
+    return {
+        BY_WORKER: by_worker,
+        LEFT_BEHIND: left_behind,
+        UNSTARTED: unstarted,
+        BY_REASON: by_reason,
+        SPREAD: spread,
+    }
 
 
 def _stalled_of(kind: Kind) -> IndexFunction:

@@ -20,7 +20,7 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.discovery import is_creatable
 from mirror.kube.errors import ApiError, KubeError, NotFound
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey
 from mirror.model.text import clean
@@ -74,6 +74,8 @@ class Sweeper:
         self._intake = state.intake
         self._recorder = recorder
         self._sweeping: set[str] = set()
+        # A slice of each of a thousand workers in one turn of the event loop would be all of them.
+        self._judging = asyncio.Lock()
         # The uids of the mirrors that the last sweep of a worker left, since they were too many; of workers that exist.
         self._halted: dict[str, frozenset[str]] = {}
         # Workers whose mirrors of another management cluster were reported; of workers that exist.
@@ -158,7 +160,9 @@ class Sweeper:
             self._due.wake_if_due(worker.name)
 
     async def _sweep(self, worker: Worker) -> None:
-        found = await self._judged(worker)
+        async with self._judging:
+            found = await self._judged(worker)
+            await asyncio.sleep(0)  # each has a turn of its own, however few mirrors it has
         self._report_others(worker, found.others)
         certain, mirrors = found.certain, found.count - len(found.others)
         try:
@@ -184,10 +188,15 @@ class Sweeper:
         judged = _Judged()
         async for key in in_slices(worker.watches.keys(worker.name)):
             kind = self._sources.kinds[key.kind]
-            mirror = worker.mirrors_of(kind).get(key.namespace, key.name)
-            if mirror is None:
+            mirrors = worker.mirrors_of(kind)
+            metadata = mirrors.metadata_of(key.namespace, key.name)
+            if metadata is None:
                 continue
             judged.count += 1
+            if self._is_in_place(worker, kind, metadata):
+                continue
+            mirror = mirrors.get(key.namespace, key.name)
+            assert mirror is not None
             if is_of_another_cluster(mirror.labels, self._transform.management_uid):
                 judged.others.append(mirror)
             match self._judge(worker, kind, mirror):
@@ -334,6 +343,23 @@ class Sweeper:
 
     async def _delete(self, worker: Worker, kind: Kind, mirror: Object, *, because: str) -> None:
         await self._mirrors.delete(worker, _key(worker, kind, mirror), mirror.metadata.uid, because=because)
+
+    def _is_in_place(self, worker: Worker, kind: Kind, mirror: Meta) -> bool:
+        """Whether it is plainly the mirror of a source that counts for its worker.
+
+        ``_judge`` would have it kept; this needs neither of both unpacked, and there may be a hundred thousand.
+        """
+        namespace, labels = worker.source_namespace_of(mirror.namespace), mirror.labels or {}
+        if namespace is None or mirror.deletion_timestamp is not None or mirror.owner_references:
+            return False
+        source = self._sources.of(kind).metadata_of(namespace, mirror.name)
+        return (
+            source is not None
+            and source.uid == labels.get(names.SOURCE_UID)
+            and source.deletion_timestamp is None
+            and not is_of_another_cluster(labels, self._transform.management_uid)
+            and self._sources.is_on_alone(kind, (namespace, mirror.name), worker.name)
+        )
 
     def _judge(self, worker: Worker, kind: Kind, mirror: Object) -> MirrorVerdict:
         namespace = worker.source_namespace_of(mirror.metadata.namespace)

@@ -86,6 +86,11 @@ class Store:
             found = self._asked[name] = unpack(packed)
         return found
 
+    def metadata_of(self, namespace: str, name: str) -> Meta | None:
+        """Of one object, whose other parts stay packed."""
+        found = self._objects.get((namespace, name))
+        return found.metadata if found is not None else None
+
     def metadata(self) -> list[Meta]:
         """Of all objects: what is read of many at a time, since it is not packed."""
         return [found.metadata for found in self._objects.values()]

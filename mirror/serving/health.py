@@ -6,6 +6,7 @@ given. Not here: the metrics themselves (``telemetry.metrics``), and who gets in
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -52,8 +53,12 @@ async def serve(
 
 
 def _metrics(metrics: Metrics) -> Answer:
+    rendering = asyncio.Lock()
+
     async def answer(request: web.Request) -> web.Response:
-        body, content_type = metrics.render(request.headers.get("Accept", ""))
+        metrics.refresh()
+        async with rendering:  # a hundred series of each of a thousand workers take a second: not of the loop's time
+            body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type, **_HEADERS})
 
     return answer

@@ -211,10 +211,13 @@ class Metrics:
         """Have ``refresh`` called before each scrape, for gauges that copy a ``describe()``; it must not fail."""
         self._before_scrape.append(refresh)
 
-    def render(self, accept: str = "") -> tuple[bytes, str]:
-        """Everything in the text format that an ``Accept`` header asks for, and its content type."""
+    def refresh(self) -> None:
+        """What is due before a scrape, in the loop's thread, whose state it reads."""
         for refresh in self._before_scrape:
             refresh()
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """Everything in the text format that an ``Accept`` header asks for, and its content type; in any thread."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 

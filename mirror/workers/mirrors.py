@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mirror.kinds.asking import state
 from mirror.kinds.base import Kind
 from mirror.kube.errors import TooLarge
-from mirror.kube.objects import Object, Partial, partial_of, size_of
+from mirror.kube.objects import Meta, Object, Partial, partial_of, size_of
 from mirror.kube.packing import Packer
 from mirror.model import names
 from mirror.runtime.clock import Clock
@@ -40,6 +40,8 @@ class MirrorHooks:
     """Whether an object asks to be mirrored itself: a mirror never does, whatever labels it has (D1)."""
     source_of: Callable[[Object], Object | None]
     """The source that an object belongs to; None: it belongs to none."""
+    has_source: Callable[[Meta], bool]
+    """Whether there is one, by the object's metadata."""
     on_unknown_dropped: Callable[[], None]
     """Called for each object that is left out because there are too many without a source."""
     on_too_large: Callable[[], None]
@@ -78,7 +80,7 @@ class MirrorStore(Store):
         if not isinstance(found, Partial) and self._hooks.is_source(found):
             return False
         name = name_of(found)
-        if self.get(*name) is not None or self._hooks.source_of(found) is not None:
+        if self.metadata_of(*name) is not None or self._hooks.has_source(found.metadata):
             return True
         if len(self._unknown) >= MOST_UNKNOWN:
             self._forget_known()
@@ -90,7 +92,7 @@ class MirrorStore(Store):
 
     def accepts_partial(self, found: Partial) -> bool:
         """The same for an object that was too large to be read."""
-        if self._hooks.source_of(found) is not None:
+        if self._hooks.has_source(found.metadata):
             self._mark_too_large(name_of(found))
         return self.accepts(found)
 
@@ -106,12 +108,12 @@ class MirrorStore(Store):
 
     def has_one_of(self, source: Object, namespace: str) -> bool:
         """Whether there is, or was when the worker was last reachable, a mirror of this source in this namespace."""
-        found = self.get(namespace, source.metadata.name)
-        return found is not None and found.labels.get(names.SOURCE_UID) == source.metadata.uid
+        found = self.metadata_of(namespace, source.metadata.name)
+        return found is not None and (found.labels or {}).get(names.SOURCE_UID) == source.metadata.uid
 
     def note_going(self, found: Object, *, is_so: bool = True) -> None:
         """Nothing is to be built on an object that we may delete any moment; or not any more."""
-        if is_so and self.get(*name_of(found)) is not None:
+        if is_so and self.metadata_of(*name_of(found)) is not None:
             self._going[name_of(found)] = found.metadata.uid
         elif not is_so:
             self._going.pop(name_of(found), None)
@@ -175,19 +177,22 @@ class MirrorStore(Store):
     async def shrink(self) -> None:
         """Keep only what identifies them of objects whose source is gone, in case the worker never deletes them."""
         async for name in in_slices(self.names_in(EVERYWHERE)):
+            metadata = self.metadata_of(*name)
+            if metadata is None or self._hooks.has_source(metadata):
+                continue  # most have one, and stay packed
             found = self.get(*name)
-            if found is not None and not isinstance(found, Partial) and self._hooks.source_of(found) is None:
+            if found is not None and not isinstance(found, Partial):
                 self._unknown.add(name_of(found))
                 self.put(found)
 
     def _kept(self, found: Object) -> Object:
-        name, source = name_of(found), self._hooks.source_of(found)
+        name = name_of(found)
         before = self._surplus.pop(name, 0)
         self._surplus_bytes -= before
-        if isinstance(found, Partial) or source is None:
+        if isinstance(found, Partial) or not self._hooks.has_source(found.metadata):
             return partial_of(found, _LABELS)
-        surplus = size_of(found) - MIRROR_SLACK_BYTES
-        if surplus > 0 and (surplus := surplus - 2 * size_of(source)) > 0:
+        surplus = self._surplus_of(found)
+        if surplus > 0:
             if self._surplus_bytes + surplus > MOST_SURPLUS_BYTES:
                 self._mark_too_large(name)
                 return partial_of(found, _LABELS)
@@ -195,6 +200,12 @@ class MirrorStore(Store):
             self._surplus_bytes += surplus
         self._too_large.discard(name)
         return found
+
+    def _surplus_of(self, found: Object) -> int:
+        """How many bytes it takes beyond what its source allows; none, if not positive."""
+        surplus = size_of(found) - MIRROR_SLACK_BYTES
+        source = self._hooks.source_of(found) if surplus > 0 else None
+        return surplus - 2 * size_of(source) if source is not None else surplus
 
     def _mark_too_large(self, name: Name) -> None:
         self._too_large.add(name)
@@ -206,7 +217,5 @@ class MirrorStore(Store):
         if now - self._pruned_at < 1.0:
             return
         self._pruned_at = now
-        known = {
-            name for name in self._unknown if (found := self.get(*name)) and self._hooks.source_of(found) is not None
-        }
+        known = {name for name in self._unknown if (found := self.metadata_of(*name)) and self._hooks.has_source(found)}
         self._unknown -= known

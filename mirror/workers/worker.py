@@ -17,7 +17,7 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
-from mirror.kube.objects import Object, Partial
+from mirror.kube.objects import Meta, Object, Partial
 from mirror.model import names
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer
@@ -60,7 +60,6 @@ class WorkerHost(Protocol):
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
         """Raises IdentityRejected, or KubeError when it could not be recorded."""
-        ...
 
     async def wait_until_sources_known(self) -> None: ...
 
@@ -68,7 +67,6 @@ class WorkerHost(Protocol):
 
     async def change_prefix(self, worker: Worker, prefix: str) -> bool:
         """Raises KubeError when it could not be recorded."""
-        ...
 
     def on_transition(self, worker: Worker) -> None: ...
 
@@ -84,6 +82,8 @@ class WorkerListener(Protocol):
 
     def source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None: ...
 
+    def has_source(self, worker: Worker, kind: Kind, found: Meta) -> bool: ...
+
     def has_sources_on(self, worker: str) -> bool: ...
 
     def on_mirror_change(
@@ -94,7 +94,6 @@ class WorkerListener(Protocol):
 
     def on_pods_change(self, source_uid: str) -> None:
         """The pods of a source have another trouble than before."""
-        ...
 
 
 class Worker:
@@ -122,6 +121,7 @@ class Worker:
                     on_change=partial(listener.on_mirror_change, self, kind),
                     is_source=partial(listener.is_source, kind),
                     source_of=partial(listener.source_of, self, kind),
+                    has_source=partial(listener.has_source, self, kind),
                     on_unknown_dropped=partial(host.on_unknown_dropped, self),
                     on_too_large=partial(host.on_too_large, self),
                 ),

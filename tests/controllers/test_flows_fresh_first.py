@@ -22,6 +22,7 @@ from mirror.model import names
 from mirror.model.keys import Key, SourceKey
 from mirror.runtime.queue import LOOKS_A_TURN
 from mirror.runtime.slices import SLICE
+from mirror.workers.worker import Worker
 
 pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
@@ -173,6 +174,7 @@ class Turns:
         self._count(manager.mirroring, "_work_on")
         self._count(parts.routes, "_name_keys")
         self._count(parts.sweeper, "_judge")
+        self._count(parts.sweeper, "_is_in_place")
         self._count(manager.mirroring.sources, "worker_of")
 
     def _count(self, of: Any, name: str) -> None:
@@ -206,10 +208,44 @@ async def test_no_turn_of_the_event_loop_goes_over_all_jobs() -> None:
         await asyncio.sleep(60)
         manager.mirroring._parts.sweeper._due.add("east")
         await asyncio.sleep(20)
+        assert 0 < turns.most["_is_in_place"] <= SLICE
         assert turns.most["_judge"] <= SLICE
         assert turns.most["_name_keys"] <= SLICE
         assert turns.most["look"] <= 2 * SLICE
         assert turns.most["_work_on"] <= 2 * LOOKS_A_TURN
+
+
+async def test_no_turn_sweeps_many_workers() -> None:
+    """A slice of the mirrors of each would be all that there are."""
+    world, count, each = World(), 8, 30
+    for number in range(count):
+        world.add_worker(f"worker-{number}")
+    async with candidate_for(world, "first") as leader:
+        leading = leader.lead()
+        for number in range(count):
+            world.create(job(f"model-{number}", annotations={names.WORKER_ORDER: f"worker-{number}"}))
+        await asyncio.sleep(2)
+        for number in range(count):
+            world.controller(f"worker-{number}").start(f"model-{number}")
+        await asyncio.sleep(2)
+        leading.cancel()
+    for number in range(count):
+        add_like(world, world.source(f"model-{number}"), f"job-{number}", each, worker=f"worker-{number}")
+    async with candidate_for(world) as standby:
+        await asyncio.sleep(5)
+        turns = Turns(standby.manager)
+        sweeper, swept = standby.manager.mirroring._parts.sweeper, set[str]()
+        sweep = sweeper._sweep
+
+        async def noted(worker: Worker) -> None:
+            await sweep(worker)
+            swept.add(worker.name)
+
+        vars(sweeper)["_sweep"] = noted
+        standby.lead()
+        await asyncio.sleep(60)
+        assert len(swept) == count
+        assert each < turns.most["_is_in_place"] <= SLICE
 
 
 async def test_passes_end_with_the_lead() -> None:

@@ -20,13 +20,15 @@ from doubles.managers import HOME, conditions, settings_of, worker_secret
 
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import MirroringSettings
+from mirror.decide.mirror_verdict import MirrorVerdict
 from mirror.decide.snapshot import Policy
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.controllers.settings import Settings
-from mirror.kinds.base import MirrorTransform
+from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, Unreachable
+from mirror.kube.objects import Meta
 from mirror.model import names
 from mirror.planes.api import Api, Json
 from mirror.planes.plane import ControlPlane
@@ -37,6 +39,7 @@ from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring
 from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
 
 MANAGER = "manager"
 """What faults and invariants know the manager's requests by."""
@@ -47,6 +50,22 @@ LOST_AFTER_SECONDS = 60.0
 LATENCY_SECONDS = 0.001
 NEVER = 1e7
 """Seconds: no node is lost, whatever becomes of its kubelet."""
+
+
+def hold_short_looks_to_whole_ones(mirroring: Mirroring) -> None:
+    """What a sweep passes over by its metadata alone, it would keep if it looked at all of it."""
+    sweeper = mirroring._parts.sweeper
+    is_in_place = sweeper._is_in_place
+
+    def checked(worker: Worker, kind: Kind, mirror: Meta) -> bool:
+        if not is_in_place(worker, kind, mirror):
+            return False
+        found = worker.mirrors_of(kind).get(mirror.namespace, mirror.name)
+        assert found is not None
+        assert sweeper._judge(worker, kind, found) is MirrorVerdict.KEEP
+        return True
+
+    vars(sweeper)["_is_in_place"] = checked
 
 
 class FlowWorld:
@@ -118,6 +137,7 @@ class FlowWorld:
         mirroring = self.mirroring = build_mirroring(
             management, settings, connector=self._connect, environment=environment
         )
+        hold_short_looks_to_whole_ones(mirroring)
         registry = self.registry = mirroring.registry
         try:
             async with asyncio.TaskGroup() as scope:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from admission import AdmittingPlane
 from doubles.managers import placed
-from flow_world import HOME, MANAGER, FlowWorld, has_ended, path, tolerant
+from flow_world import HOME, MANAGER, FlowWorld, has_ended, hold_short_looks_to_whole_ones, path, tolerant
 from replicas import Observer, Replica, Way, context_of
 
 from mirror.embedded.apiserver.messages import Answer, Request
@@ -175,6 +175,7 @@ class ReplicaWorld(FlowWorld):
         mirroring = replica.mirroring = build_mirroring(
             management, self._mirroring_settings(), connector=connect, environment=environment
         )
+        hold_short_looks_to_whole_ones(mirroring)
         lease = LeaseSettings(HOME, names.LEASE, identity=replica.identity, **LEASE)
         leadership = Leadership(management, lease, clock=self.clock, log=log, permit=replica.permit)
         replica.leadership = leadership

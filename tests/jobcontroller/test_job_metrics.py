@@ -25,6 +25,7 @@ UPSTREAMS_QUEUE_BUCKETS = [
 
 
 def scrape(process: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    process.refresh()
     text = process.render()[0].decode()
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     return {(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples}

@@ -1,9 +1,14 @@
 """The HTTP face of a running manager, over a real loopback socket."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
 
 import aiohttp
 import pytest
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from mirror.model.endings import CannotStart
 from mirror.serving.health import Check, serve
@@ -51,6 +56,22 @@ async def test_openmetrics_is_served_to_who_asks(manager: Manager) -> None:
 
     assert content_type.startswith("application/openmetrics-text")
     assert text.endswith("# EOF\n")
+
+
+async def test_a_scrape_does_not_keep_the_loop_from_its_work(manager: Manager) -> None:
+    """Series of a thousand workers take a second to be written down: meanwhile the manager does what it is for."""
+    goes_on = threading.Event()
+
+    class Slow(Collector):
+        def collect(self) -> Iterator[Metric]:
+            assert goes_on.wait(60), "the loop had no turn"
+            yield GaugeMetricFamily("slow", "Seen once the loop had its turn", value=1)
+
+    manager.metrics.registry.register(Slow())
+    asyncio.get_running_loop().call_later(0.05, goes_on.set)
+
+    _, _, text = await manager.get("/metrics")
+    assert "\nslow 1.0\n" in text
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

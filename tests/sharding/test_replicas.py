@@ -75,7 +75,7 @@ async def test_three_replicas_share_the_workers_and_run_each_job_once() -> None:
 def _says_it_holds(replica: Replica, index: int) -> float:
     """As a scraper sees it."""
     metrics = replica.environment.metrics
-    metrics.render()
+    metrics.refresh()
     return metrics.registry.get_sample_value("jobmirror_slot_holders", {"slot": str(index)}) or 0.0
 
 

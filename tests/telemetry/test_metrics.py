@@ -9,6 +9,7 @@ from mirror.telemetry.metrics import MIRROR_STATES, MOST_CONTROLLERS, Metrics
 def series(metrics: Metrics) -> dict[str, float]:
     """Every sample by its text, such as ``jobmirror_worker_up{worker="east"}``; buckets left out."""
     found = {}
+    metrics.refresh()
     for family in text_string_to_metric_families(metrics.render()[0].decode()):
         for sample in family.samples:
             labels = ",".join(f'{key}="{value}"' for key, value in sorted(sample.labels.items()))
