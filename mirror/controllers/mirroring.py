@@ -221,7 +221,8 @@ class Mirroring:
             placed = self.sources.worker_of(key)
             if not placed:
                 self._unseen.add(key)
-            if not placed or not self._has_verdict(placed):
+                self._state.intake.add(key)  # before those that run: nobody is placed meanwhile
+            elif not self._has_verdict(placed):
                 self._state.intake.look(key)
         while self._unseen:
             self._seen.clear()

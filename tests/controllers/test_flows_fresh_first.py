@@ -142,6 +142,29 @@ async def test_what_a_user_changes_goes_before_thousands_of_looks() -> None:
         assert manager.mirroring.queue.ready == 0
 
 
+async def test_those_who_wait_are_not_looked_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D21: nobody is placed before they were, so they go with what has changed, not among thousands of looks."""
+    async with crowded() as (world, manager):
+        waiting = [f"waits-{number}" for number in range(100)]
+        for name in waiting:
+            world.create(job(name, annotations={names.WORKER_SELECTOR: "name=nowhere"}))
+        await asyncio.sleep(1)
+        intake, named_first = manager.mirroring._state.intake, set[str]()
+        add = intake.add
+
+        def note(key: Key) -> None:
+            named_first.add(key.name)
+            add(key)
+
+        monkeypatch.setattr(intake, "add", note)
+        manager.start(manager.mirroring.lead(), "lead")
+        await asyncio.sleep(1)
+        world.create(job("new"))
+        await asyncio.sleep(1)
+        assert named_first == {*waiting, "new"}
+        assert world.mirrors("new") == ["east"]
+
+
 async def test_a_reconnect_lets_changes_go_first() -> None:
     """A worker that comes back has all its Jobs looked at."""
     async with crowded() as (world, manager):
@@ -303,7 +326,9 @@ async def test_what_cannot_be_looked_at_holds_up_nobody_for_long(monkeypatch: py
         world.create(job("waits"))
         await asyncio.sleep(1)
         mirroring = standby.mirroring
+        add = mirroring._state.intake.add
         monkeypatch.setattr(mirroring._state.intake, "look", lambda key: None)
+        monkeypatch.setattr(mirroring._state.intake, "add", lambda key: add(key) if key.name == "new" else None)
         standby.lead()
         await asyncio.sleep(1)
         world.create(job("new"))
