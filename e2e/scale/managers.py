@@ -22,6 +22,8 @@ LIMITS = {"management": {"qps": 0}, "workers": {"qps": 0}}
 _LOOK_SECONDS = 0.1
 _REST = 20
 """Between two looks so many times as long as one took."""
+_LONGEST_REST_SECONDS = 10.0
+"""Less than for how long a manager remembers how late its loop was."""
 
 
 class Managers:
@@ -35,6 +37,7 @@ class Managers:
         self.processes = processes
         self._slots = slots
         self._cores = cores
+        self._worst_lag = 0.0
 
     @property
     def pids(self) -> dict[str, int]:
@@ -79,9 +82,10 @@ class Managers:
     # -- what they say and use --------------------------------------------------------------------------------------
 
     async def loop_lag_ms(self) -> float:
-        """How late a loop was in the last 15 s, at worst of all."""
-        lags = [found.value("jobmirror_loop_lag_seconds") for found in await self._samples()]
-        return round(max(lags, default=0.0) * 1000, 1)
+        """How late a loop was at worst since this was last asked, and in the 15 s before that."""
+        await self._samples()
+        worst, self._worst_lag = self._worst_lag, 0.0
+        return round(worst * 1000, 1)
 
     def rss_mib(self) -> list[int]:
         """Of each."""
@@ -125,7 +129,9 @@ class Managers:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     async def _samples(self) -> list[Samples]:
-        return await asyncio.gather(*(one.metrics() for one in self.processes if one.is_running))
+        found = await asyncio.gather(*(one.metrics() for one in self.processes if one.is_running))
+        self._worst_lag = max([self._worst_lag, *(one.value("jobmirror_loop_lag_seconds") for one in found)])
+        return found
 
     async def _until(self, holds: Callable[[list[Samples]], bool], seconds: float) -> None:
         async with asyncio.timeout(seconds):
@@ -134,7 +140,8 @@ class Managers:
                 if holds(await self._samples()):
                     return
                 # What is measured must not be the looking: metrics of a thousand workers are a long text.
-                await asyncio.sleep(max(_LOOK_SECONDS, (time.perf_counter() - began) * _REST))
+                rest = min((time.perf_counter() - began) * _REST, _LONGEST_REST_SECONDS)
+                await asyncio.sleep(max(_LOOK_SECONDS, rest))
 
 
 def _sum(found: list[Samples], name: str) -> float:

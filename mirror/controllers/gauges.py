@@ -81,7 +81,7 @@ class Gauges:
     def _look_at_cron_jobs(self) -> None:
         found = self._mirroring.sources.unstarted()
         # RFC 3339 in UTC sorts as text: only the oldest is read.
-        oldest = min((one.metadata.creation_timestamp or "" for one in found), default="")
+        oldest = min((one.creation_timestamp or "" for one in found), default="")
         self._metrics.unstarted_cron_jobs.set(len(found))
         self._metrics.unstarted_cron_oldest.set(_age_seconds(oldest, self._clock.now()))
 

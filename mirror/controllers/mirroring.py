@@ -9,6 +9,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mirror.controllers.applying import Applier
@@ -41,7 +42,7 @@ from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.informers import Informers
 from mirror.runtime.keyrate import KeyRate
 from mirror.runtime.loop import consume
-from mirror.runtime.queue import WorkQueue
+from mirror.runtime.queue import LOOKS_A_TURN, WorkQueue
 from mirror.runtime.slices import in_slices
 from mirror.runtime.supervise import supervise
 from mirror.sharding.share import Part
@@ -209,22 +210,34 @@ class Mirroring:
             await policies.wait_until_read()
         self._has_settled = True
         self.assigner.hold()
+        await self._name_those_who_had_to_wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(HOLD_SECONDS):
-                await self._look_at_those_who_had_to_wait()
+                await self._bring_forward_those_without_worker()
         self._unseen.clear()
         self.assigner.release()
 
-    async def _look_at_those_who_had_to_wait(self) -> None:
-        """Until all who have no worker have been looked at: a Job that has just come is not placed before them."""
+    async def _name_those_who_had_to_wait(self) -> None:
         async for key in in_slices(self.sources.all_keys()):
             placed = self.sources.worker_of(key)
             if not placed:
                 self._unseen.add(key)
-                self._state.intake.add(key)  # before those that run: nobody is placed meanwhile
-            elif not self._has_verdict(placed):
+            if not placed or not self._has_verdict(placed):
                 self._state.intake.look(key)
+
+    async def _bring_forward_those_without_worker(self) -> None:
+        """Until all of them have been looked at: a Job that has just come is not placed before them.
+
+        Workers take turns, and it is seldom the turn of those that have none. A few at a time are named as what has
+        changed is, so that what has changed does not wait for tens of thousands.
+        """
+        left, forward = iter(list(self._unseen)), set[Key]()
         while self._unseen:
+            forward &= self._unseen
+            for key in islice(left, LOOKS_A_TURN - len(forward)):
+                if key in self._unseen:
+                    self._state.intake.add(key)
+                    forward.add(key)
             self._seen.clear()
             await self._seen.wait()
 

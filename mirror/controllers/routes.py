@@ -210,7 +210,7 @@ class Routes:
         metadata = source.metadata
         for worker in self._state.workers.values():
             namespace = worker.namespace_of(metadata.namespace)
-            if worker.mirrors_of(kind).get(namespace, metadata.name) is not None:
+            if worker.mirrors_of(kind).metadata_of(namespace, metadata.name) is not None:
                 self._intake.add(MirrorKey(worker.name, kind.name, namespace, metadata.name))
 
     def take_source(self, kind: Kind, found: Object) -> None:

@@ -16,6 +16,7 @@ from mirror.runtime.store import EVERYWHERE, IndexFunction, Name, Store
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
 BY_WORKER = "worker"
+# The index of sources that have left something on a worker that they were moved from (D14): always the same value.
 LEFT_BEHIND = "left behind"
 # The index of sources that a CronJob made, that may run and have not started: the value is always the same.
 UNSTARTED = "unstarted"
@@ -121,7 +122,7 @@ class Sources:
     def counts_for_worker(self, key: SourceKey) -> bool:
         return bool(self._stores[key.kind].values(BY_WORKER, (key.namespace, key.name)))
 
-    def is_on_alone(self, kind: Kind, name: Name, worker: str) -> bool:
+    def counts_only_for(self, kind: Kind, name: Name, worker: str) -> bool:
         """Whether a source counts for this worker, and has left nothing behind on any (D14)."""
         store = self._stores[kind.name]
         return store.values(BY_WORKER, name) == (worker,) and not store.values(LEFT_BEHIND, name)
@@ -132,10 +133,10 @@ class Sources:
             for namespace, name in store.names(BY_WORKER, worker):
                 yield SourceKey(kind, namespace, name)
 
-    def unstarted(self) -> list[Object]:
+    def unstarted(self) -> list[Meta]:
         """Those that CronJobs wait for although nothing moves."""
         stores = self._stores.values()
-        found = (store.get(*name) for store in stores for name in store.names(UNSTARTED, UNSTARTED))
+        found = (store.metadata_of(*name) for store in stores for name in store.names(UNSTARTED, UNSTARTED))
         return [one for one in found if one is not None]
 
     def count_by_reason(self, kind: Kind, reason: str) -> int:

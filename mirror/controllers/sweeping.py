@@ -358,7 +358,7 @@ class Sweeper:
             and source.uid == labels.get(names.SOURCE_UID)
             and source.deletion_timestamp is None
             and not is_of_another_cluster(labels, self._transform.management_uid)
-            and self._sources.is_on_alone(kind, (namespace, mirror.name), worker.name)
+            and self._sources.counts_only_for(kind, (namespace, mirror.name), worker.name)
         )
 
     def _judge(self, worker: Worker, kind: Kind, mirror: Object) -> MirrorVerdict:

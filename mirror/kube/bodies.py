@@ -58,7 +58,7 @@ async def _read_compressed(content: aiohttp.StreamReader, most_bytes: int, share
     try:
         while packed := await content.readany():  # to the end of the answer: else its connection is not used again
             if inflate.eof:
-                raise BadAnswer("something follows the compressed response")
+                raise BadAnswer("the compressed response is followed by something")
             pieces.append(inflate.decompress(packed, most_bytes + 1 - size))
             size += len(pieces[-1])
             if size > most_bytes:
@@ -66,6 +66,6 @@ async def _read_compressed(content: aiohttp.StreamReader, most_bytes: int, share
             share.hold(size)
     except zlib.error as error:
         raise BadAnswer(f"the response cannot be decompressed: {error}") from error
-    if not inflate.eof:
-        raise BadAnswer("the compressed response is cut off")
+    if not inflate.eof or inflate.unused_data:
+        raise BadAnswer(f"the compressed response {'is cut off' if not inflate.eof else 'is followed by something'}")
     return b"".join(pieces)

@@ -177,7 +177,7 @@ class HttpTransport:
             proxy=self._proxy,
             server_hostname=self._endpoint.server_hostname,
         )
-        if not is_readable(response, may_be_compressed=request.compressed):
+        if not is_readable(response, may_be_compressed=request.compressed and self._endpoint.compresses):
             response.close()
             raise BadAnswer("the response is compressed in a way that was not accepted")
         return response

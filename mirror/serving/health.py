@@ -52,13 +52,32 @@ async def serve(
         yield port
 
 
+class _Scrapes:
+    """Scrapes, one after the other, whoever goes away meanwhile.
+
+    A hundred series of each of a thousand workers take a second to be written down: a thread's, which lets the event
+    loop have its turns.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._rendered: asyncio.Future[tuple[bytes, str]] | None = None
+
+    async def text(self, accept: str) -> tuple[bytes, str]:
+        """As ``Metrics.render``, of what there is once it is this scrape's turn."""
+        while self._rendered is not None and not self._rendered.done():
+            await asyncio.wait({self._rendered})
+        self._metrics.refresh()
+        rendered = asyncio.get_running_loop().run_in_executor(None, self._metrics.render, accept)
+        self._rendered = rendered
+        return await asyncio.shield(rendered)
+
+
 def _metrics(metrics: Metrics) -> Answer:
-    rendering = asyncio.Lock()
+    scrapes = _Scrapes(metrics)
 
     async def answer(request: web.Request) -> web.Response:
-        metrics.refresh()
-        async with rendering:  # a hundred series of each of a thousand workers take a second: not of the loop's time
-            body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("Accept", ""))
+        body, content_type = await scrapes.text(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type, **_HEADERS})
 
     return answer

@@ -2,7 +2,7 @@
 
 One ``Metrics`` belongs to one running manager and has its own registry, so several can live in one process. Children
 of labelled metrics are bound once and kept by who counts; nothing here looks a label up in a path that runs often.
-Gauges of things that somebody else knows (depths, ages) are read when scraped: see ``set_function`` of the library.
+Gauges of things that somebody else knows (depths, ages) are read when scraped, by ``refresh``.
 Series of a worker end with ``forget_worker``. Not here: HTTP (``server``).
 """
 
@@ -187,7 +187,7 @@ class Metrics:
         self.external_jobs.labels(controller_name).inc()
 
     def watch_staleness(self, cluster: str, kind: str) -> Gauge:
-        """The child for one watch: seconds since it last said anything; give it a ``set_function``."""
+        """The child for one watch: seconds since it last said anything."""
         return self._watch_staleness.labels(cluster, kind)
 
     def set_watch_restarts(self, cluster: str, kind: str, restarts: int) -> None:

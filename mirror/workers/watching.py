@@ -102,6 +102,7 @@ class MirrorWatches:
         """See ``MirrorStore.shrink``."""
         for mirrors in self._stores.values():
             await mirrors.shrink()
+        await asyncio.sleep(0)  # with a thousand workers of few mirrors each, too, others have their turns
 
     # -- the prefix ---------------------------------------------------------------------------------------------------
 

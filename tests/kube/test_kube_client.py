@@ -256,9 +256,20 @@ async def test_an_answer_that_may_be_compressed_is_unpacked(clients: Clients) ->
         (gzip.compress(b" " * 90)[:-9], "gzip", BadAnswer),
         (b"", "gzip", BadAnswer),
         (b"{}" * 40, "gzip", BadAnswer),
+        (gzip.compress(b"{}") + b"x", "gzip", BadAnswer),
+        (gzip.compress(b"{}") + gzip.compress(b"{}"), "gzip", BadAnswer),
         (zlib.compress(b"{}"), "deflate", BadAnswer),
     ],
-    ids=["a thousand times as long", "too long by one", "cut off", "empty", "not compressed", "another encoding"],
+    ids=[
+        "a thousand times as long",
+        "too long by one",
+        "cut off",
+        "empty",
+        "not compressed",
+        "followed by a byte",
+        "followed by another",
+        "another encoding",
+    ],
 )
 async def test_a_compressed_answer_that_is_no_good_is_refused(
     clients: Clients, body: bytes, encoding: str, error: type[Exception]

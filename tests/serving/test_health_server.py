@@ -74,6 +74,37 @@ async def test_a_scrape_does_not_keep_the_loop_from_its_work(manager: Manager) -
     assert "\nslow 1.0\n" in text
 
 
+async def test_scrapes_come_one_after_the_other(manager: Manager) -> None:
+    """Where one goes away, too: what is written down is not refreshed under its hands, and no thread is added."""
+    begun, goes_on, at_once = threading.Semaphore(0), threading.Event(), list[int]()
+    among: set[int] = set()
+    ages = iter(range(1, 10))
+
+    class Slow(Collector):
+        def collect(self) -> Iterator[Metric]:
+            among.add(threading.get_ident())
+            at_once.append(len(among))
+            begun.release()
+            assert goes_on.wait(60)
+            among.discard(threading.get_ident())
+            yield GaugeMetricFamily("slow", "Seen at last", value=1)
+
+    manager.metrics.registry.register(Slow())
+    manager.metrics.before_scrape(lambda: manager.metrics.queue_oldest.set(next(ages)))
+    gone = asyncio.create_task(manager.get("/metrics"))
+    assert await asyncio.to_thread(begun.acquire, timeout=60)
+    gone.cancel()
+    await asyncio.wait({gone})
+    others = [asyncio.create_task(manager.get("/metrics")) for _ in range(3)]
+    asyncio.get_running_loop().call_later(0.2, goes_on.set)
+
+    texts = [text for _, _, text in await asyncio.gather(*others)]
+
+    assert set(at_once) == {1}
+    shown = [line for text in texts for line in text.splitlines() if line.startswith("jobmirror_queue_oldest_seconds ")]
+    assert sorted(shown) == [f"jobmirror_queue_oldest_seconds {age}.0" for age in (2, 3, 4)]
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 async def test_without_checks_all_is_well(manager: Manager, path: str) -> None:
     """Nothing to be checked cannot fail."""
