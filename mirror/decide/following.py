@@ -14,7 +14,7 @@ from mirror.decide.snapshot import MemoryChange, Snapshot
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.queueing import queue_of
 from mirror.kube.objects import Object
-from mirror.model.reasons import FAILED_PODS, Obstruction, Reason
+from mirror.model.reasons import Obstruction, Reason
 from mirror.model.text import clean
 
 RESENDS = 2
@@ -137,7 +137,7 @@ def _of_pods(
     say, and after how many seconds to look again; adds to what is to be remembered.
     """
     pods, since = seen.pods, seen.memory.steady_since
-    if pods is None or pods.reason not in FAILED_PODS or unready is not None or not _runs_well(seen, mirror):
+    if pods is None or not pods.is_of_ended_pods or unready is not None or not _runs_well(seen, mirror):
         if since is not None:
             remember["steady_since"] = None
         if pods is None or pods.reason != Reason.PODS_NOT_READY:

@@ -326,7 +326,8 @@ class PodWatches:
     def _told(self, pod: str, trouble: Trouble) -> Obstruction:
         worker = self._host.worker
         what = f"pod {clean(pod)}" if pod else "pods cannot be created"
-        return Obstruction(trouble.reason, f"worker {worker}: {what}: {trouble.text}")
+        text = f"worker {worker}: {what}: {trouble.text}"
+        return Obstruction(trouble.reason, text, is_of_ended_pods=trouble.has_failed)
 
     def _now(self) -> float:
         return self._host.clock.monotonic()

@@ -156,6 +156,22 @@ async def test_pods_that_have_failed_are_of_the_past_once_another_runs_for_a_min
         assert told(world) is not None
 
 
+async def test_a_command_that_does_not_exist_is_named_until_pods_run_again() -> None:
+    """``restartPolicy: Never``: no container waits, each pod is over; the reason is that of one that would wait."""
+    why = 'failed to create containerd task: exec: "trian": executable file not found in $PATH: unknown'
+    ended = {"terminated": {"exitCode": 128, "reason": "StartError", "message": why}}
+    async with watched() as (world, manager):
+        for name in ("train-a", "train-b"):
+            put_pod(world, name, {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
+        edit = world.workers["east"].server.edit
+        edit("jobs", "train", lambda body: body["status"].update(failed=2, ready=0), "default")
+        await manager.settle(1)
+        assert told(world) == ("CreateContainerError", f"worker east: pod train-b: container main: {why}")
+        edit("jobs", "train", lambda body: body["status"].update(ready=1), "default")
+        await manager.settle(70)
+        assert told(world) is None
+
+
 async def test_without_watching_pods_that_stay_unready_are_told_after_a_minute() -> None:
     """No permission is needed, nothing is on the template, and no pod or event is asked for."""
     async with two_workers() as (world, manager):
