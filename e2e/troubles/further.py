@@ -91,11 +91,16 @@ async def device_missing(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 async def pods_preempted(play: Play) -> AsyncGenerator[Sight, None]:
+    """The scheduler writes why and deletes them; their kubelet says that they have ended, and they are gone."""
     await play.create(play.job(backoffLimit=6), nodeName=NODE)
     why = "default-scheduler: preempting to accommodate a higher priority pod"
     disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": why}
     for _ in range(2):
-        await writes(play, {"phase": "Failed", "conditions": [disrupted]})
+        pod = await pod_of(play)
+        path = f"{play.core}/pods/{pod['metadata']['name']}"
+        await play.on().merge(f"{path}/status", {"status": {"conditions": [disrupted]}})
+        await play.on().delete(path)
+        await forced_out(play, pod)
     yield told("Evicted", why)
     await writes(play, RUNNING)
     yield over()

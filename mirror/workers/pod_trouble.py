@@ -78,7 +78,7 @@ class Trouble(msgspec.Struct, frozen=True, gc=False, array_like=True, omit_defau
     reason: str
     text: str
     has_failed: bool = False
-    """The pod is over; its Job may have another one by now."""
+    """The pod is over, or about to be; its Job may have another one by now."""
 
 
 class _Kept(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -143,9 +143,10 @@ _kept = msgspec.json.Decoder(_Kept)
 
 def condensed(pod: Object) -> Object | None:
     """What is kept of a pod in trouble; None for one that is not, or not of ours."""
-    if names.SOURCE_UID not in pod.labels or pod.metadata.deletion_timestamp is not None:
+    if names.SOURCE_UID not in pod.labels:
         return None
-    trouble = trouble_of(bytes(pod.status), bytes(pod.spec))
+    is_deleted = pod.metadata.deletion_timestamp is not None
+    trouble = disruption_of(bytes(pod.status)) if is_deleted else trouble_of(bytes(pod.status), bytes(pod.spec))
     if trouble is None:
         return None
     metadata, source = pod.metadata, pod.labels[names.SOURCE_UID]
@@ -204,6 +205,29 @@ def trouble_of(status: bytes, spec: bytes = b"") -> Trouble | None:
     return None
 
 
+def disruption_of(status: bytes) -> Trouble | None:
+    """Why a pod with this status is being deleted; None where what made it may have its reasons, or it has succeeded.
+
+    Drains, preemptions, taints and the loss of a node say so by a condition before they delete the pod (KEP-3329).
+    Who made the pod says nothing: its Job was suspended, has ended, or wants fewer.
+    """
+    if b'"DisruptionTarget"' not in status:
+        return None
+    try:
+        found = _status.decode(status)
+    except JUNK:
+        return None
+    why = _disruption(found) if found is not None and found.phase != "Succeeded" else None
+    return _failed(found) if why is not None and found is not None and found.phase == "Failed" else why
+
+
+def _disruption(found: _Status) -> Trouble | None:
+    for one in found.conditions or ():
+        if (one.type, one.status) == ("DisruptionTarget", "True"):
+            return Trouble(Reason.EVICTED, _cut(one.message or one.reason or "disrupted"), has_failed=True)
+    return None
+
+
 def _unnoticed(spec: bytes) -> Trouble | None:
     """Neither a scheduler nor a kubelet has written anything about it: most often there is none of that name."""
     try:
@@ -243,10 +267,8 @@ def _failed(found: _Status) -> Trouble:
     if found.reason and found.reason != _DEADLINE and not found.container_statuses:
         # The kubelet has not let it in: no CPU, memory or device left, a sysctl, another operating system.
         return Trouble(Reason.POD_REJECTED, _cut(f"{found.reason}: {found.message or ''}"), has_failed=True)
-    for one in found.conditions or ():
-        if (one.type, one.status) == ("DisruptionTarget", "True"):
-            # Exit codes of its containers would be those of a kill.
-            return Trouble(Reason.EVICTED, _cut(one.message or one.reason or "disrupted"), has_failed=True)
+    if (disruption := _disruption(found)) is not None:
+        return disruption  # exit codes of its containers would be those of a kill
     for container in (*(found.init_container_statuses or ()), *(found.container_statuses or ())):
         ended = container.state.terminated if container.state is not None else None
         if ended is not None and ended.exit_code != 0:

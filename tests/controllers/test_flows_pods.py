@@ -9,7 +9,7 @@ import pytest
 from doubles.drills import DRILLS, KINDS, definition, drill
 from doubles.jobs import Body, job
 from doubles.refusals import forbidden
-from doubles.watched_pods import SPEC, put_pod, set_status, watched, watching
+from doubles.watched_pods import SPEC, disrupt, let_go, put_pod, set_status, watched, watching
 from doubles.world import WAITING, World, manager_of, two_workers
 
 from mirror.model import names
@@ -169,6 +169,45 @@ async def test_a_command_that_does_not_exist_is_named_until_pods_run_again() -> 
         assert told(world) == ("CreateContainerError", f"worker east: pod train-b: container main: {why}")
         edit("jobs", "train", lambda body: body["status"].update(ready=1), "default")
         await manager.settle(70)
+        assert told(world) is None
+
+
+async def test_pods_that_are_evicted_and_deleted_are_told_until_another_runs_for_a_minute() -> None:
+    """As those that a kubelet evicts, which stay: a drained node, a preemption, a taint."""
+    async with watched() as (world, manager):
+        edit = world.workers["east"].server.edit
+        put_pod(world, "train-a", RUNS)
+        disrupt(world, "train-a", "Eviction API: evicting")
+        edit("jobs", "train", lambda body: body["status"].update(ready=0, terminating=1), "default")
+        await manager.settle(1)
+        evicted = ("Evicted", "worker east: pod train-a: Eviction API: evicting")
+        assert told(world) == evicted
+        writes = world.writes()
+        put_pod(world, "train-b", CREATING)  # before the other one has ended, or after it
+        failed = {
+            "phase": "Failed",
+            "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 143}}}],
+        }
+        disrupt(world, "train-a", "Eviction API: evicting", **failed)
+        let_go(world, "train-a")
+        put_pod(world, "train-c", CREATING)
+        await manager.settle(50)
+        assert told(world) == evicted
+        assert world.writes() == writes
+        edit("jobs", "train", lambda body: body["status"].update(ready=1), "default")
+        await manager.settle(70)
+        assert told(world) is None
+        assert world.texts("Evicted") == [evicted[1]]
+
+
+async def test_an_eviction_of_long_ago_is_no_trouble_of_now() -> None:
+    async with watched() as (world, manager):
+        put_pod(world, "train-a", RUNS)
+        disrupt(world, "train-a", "Eviction API: evicting")
+        let_go(world, "train-a")
+        await manager.settle(1200)
+        world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
+        await manager.settle(1)
         assert told(world) is None
 
 

@@ -265,6 +265,42 @@ def test_a_few_hundred_bytes_are_kept(status: Any) -> None:
     assert trouble.text.isprintable()
 
 
+def disrupted(status: str = "True", **more: Any) -> dict[str, Any]:
+    condition = {"type": "DisruptionTarget", "status": status, "reason": "PreemptionByScheduler", "message": PREEMPTED}
+    return {"conditions": [{"type": "Ready", "status": "False"}, condition], **more}
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        pytest.param(disrupted(phase="Running"), PREEMPTED, id="its containers still end"),
+        pytest.param(disrupted(phase="Pending"), PREEMPTED, id="it had not started"),
+        pytest.param(disrupted() | ended(143), PREEMPTED, id="they have ended"),
+        pytest.param(
+            disrupted(phase="Failed", reason="NodeShutdown", message="the node shuts down"),
+            "the node shuts down",
+            id="its kubelet has said why",
+        ),
+        pytest.param(disrupted("False", phase="Running"), None, id="not after all"),
+        pytest.param(disrupted() | ended(0, "Completed", "Succeeded"), None, id="it has succeeded all the same"),
+        pytest.param(ended(143), None, id="its controller deletes it"),
+        pytest.param(waiting("ErrImagePull"), None, id="its controller deletes one that waits"),
+        pytest.param({"phase": "DisruptionTarget", "conditions": 7}, None, id="nonsense"),
+    ],
+)
+def test_a_pod_that_is_disrupted_is_evicted_while_it_is_deleted(status: Any, text: str | None) -> None:
+    """Drains, preemptions, taints and the node's end delete the pod, other than a kubelet's evictions (KEP-3329)."""
+    metadata = {"name": "p", "labels": {names.SOURCE_UID: "u"}, "deletionTimestamp": "2026-03-01T12:00:00Z"}
+    kept = condensed(decode_object(msgspec.json.encode({"metadata": metadata, "status": status})))
+    found = stored_trouble(kept) if kept is not None else None
+    assert found == (None if text is None else Trouble(Reason.EVICTED, text, has_failed=True))
+
+
+def test_a_pod_that_is_to_be_disrupted_runs_until_it_is_deleted() -> None:
+    """The condition is written first; where no deletion follows, it is taken back."""
+    assert of(disrupted(phase="Running")) is None
+
+
 def test_pods_of_others_and_pods_that_go_are_not_kept() -> None:
     body = {"metadata": {"name": "p", "labels": {"a": "b"}}, "status": ended(1)}
     assert condensed(decode_object(msgspec.json.encode(body))) is None
