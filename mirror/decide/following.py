@@ -136,6 +136,8 @@ def _of_pods(
     Pods that have failed are of the past once those that took their place have been ready for a while. Returns what to
     say, and after how many seconds to look again; adds to what is to be remembered.
     """
+    if seen.failures_before != seen.memory.failures_before:
+        remember["failures_before"] = seen.failures_before
     pods, since = seen.pods, seen.memory.steady_since
     if pods is None or not pods.is_of_ended_pods or unready is not None or not _runs_well(seen, mirror):
         if since is not None:

@@ -107,6 +107,10 @@ WORKERS_PODS = frozenset(
     )
 )
 """Pods do not run, and another worker might run them: its nodes, its quota. Images and references are the Job's own."""
+FAILED_PODS = frozenset(
+    (Reason.OOM_KILLED, Reason.EVICTED, Reason.POD_REJECTED, Reason.PODS_FAILING, Reason.CREATE_CONTAINER_ERROR)
+)
+"""May be told of pods that are over; of those that wait the last may be, too (``Obstruction.is_of_ended_pods``)."""
 UNKNOWN = frozenset((Reason.WORKER_UNREACHABLE, Reason.WORKER_LOST))
 """Nobody can tell whether the Job makes progress."""
 

@@ -292,7 +292,7 @@ class PodWatches:
         Args:
             source: its uid.
             namespace: of its mirror: who makes pods in another one may label them as they like.
-            is_stalled: none of its pods has succeeded yet, or runs: pods that have failed are worth telling.
+            is_stalled: since pods have failed none has succeeded, or runs: those that have failed are worth telling.
         """
         waiting, failed = self._troubles_of(source, namespace)
         if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
