@@ -91,12 +91,31 @@ async def device_missing(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 async def pods_preempted(play: Play) -> AsyncGenerator[Sight, None]:
+    """The scheduler writes why and deletes them; their kubelet says that they have ended, and they are gone."""
     await play.create(play.job(backoffLimit=6), nodeName=NODE)
     why = "default-scheduler: preempting to accommodate a higher priority pod"
     disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": why}
     for _ in range(2):
-        await writes(play, {"phase": "Failed", "conditions": [disrupted]})
+        pod = await pod_of(play)
+        path = f"{play.core}/pods/{pod['metadata']['name']}"
+        await play.on().merge(f"{path}/status", {"status": {"conditions": [disrupted]}})
+        await play.on().delete(path)
+        await forced_out(play, pod)
     yield told("Evicted", why)
+    await writes(play, RUNNING)
+    yield over()
+
+
+async def command_missing(play: Play) -> AsyncGenerator[Sight, None]:
+    """With ``restartPolicy: Never``: no container waits, each pod is over."""
+    await play.create(play.job(backoffLimit=6), nodeName=NODE, restartPolicy="Never")
+    why = 'exec: "trian": executable file not found in $PATH'
+    text = f"failed to create containerd task: {why}: unknown"
+    ended = {"terminated": {"exitCode": 128, "reason": "StartError", "message": text}}
+    container = {"name": "main", "image": "any", "imageID": "", "ready": False, "restartCount": 0, "state": ended}
+    for _ in range(2):
+        await writes(play, {"phase": "Failed", "containerStatuses": [container]})
+    yield told("CreateContainerError", why)
     await writes(play, RUNNING)
     yield over()
 
@@ -315,8 +334,8 @@ async def release_refused(play: Play) -> AsyncGenerator[Sight, None]:
 
 STORIES = (
     scheduler_missing, claim_of_device_missing, kubelet_away, probe_fails, node_not_ready, network_not_ready,
-    pods_do_not_end, device_missing, pods_preempted, scheduling_gated, init_container_crashes, quota_wants_limits,
-    suspended_there, mirror_kept, change_refused, dependency_differs, annotations_without_effect, image_invalid,
-    too_much_goes_along, copying_forbidden, labels_removed, mirror_gone_before_its_pods, lease_expired, record_refused,
-    status_refused, release_refused,
+    pods_do_not_end, device_missing, pods_preempted, command_missing, scheduling_gated, init_container_crashes,
+    quota_wants_limits, suspended_there, mirror_kept, change_refused, dependency_differs, annotations_without_effect,
+    image_invalid, too_much_goes_along, copying_forbidden, labels_removed, mirror_gone_before_its_pods, lease_expired,
+    record_refused, status_refused, release_refused,
 )  # fmt: skip

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
+from mirror.controllers.observing_pods import failure_of, pods_of
 from mirror.controllers.requesting import (
     avoided_workers,
     placement_request_of,
@@ -51,7 +52,6 @@ from mirror.model.losses import OnNamespace
 from mirror.model.move_requests import MoveRequest
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.terms import NO_TERMS, request_in, term_of
-from mirror.workers.pods import PodWatches
 from mirror.workers.worker import Worker
 
 _NONE: frozenset[str] = frozenset()
@@ -117,15 +117,14 @@ class Observer:
         held = self._held(sight, request, is_moving=is_moving)
         if concerns_lease and not is_moving:
             is_moving = has_ended_by_lease(source, own if sight is not None and sight.is_reachable else None, memory)
-        refused_now = _refused_now(source, memory)
-        retry = self._retry_of(source, worker, sight, own, memory, on_loss)
+        refused_now, retry = _refused_now(source, memory), self._retry_of(source, worker, sight, own, memory, on_loss)
         is_due = retry is not None and retry.due_in == 0
         goes = bool(refused_now) or ((is_moving or request is not None) and not held) or is_due
         goes = goes or is_to_leave(source, sight, own, self._policy, on_loss)
         assignment, avoided = AssignmentState(), _NONE
         if (source.placed is None or goes) and not (source.is_finished or source.is_deleting):
             assignment, avoided = self._assignment_of(key, source, memory, request, goes=goes, is_due=is_due)
-        watched = worker.pods if worker is not None else None
+        pods, failures = pods_of(source, worker, own, memory)
         seen = Snapshot(
             key=key,
             source=source,
@@ -141,8 +140,9 @@ class Observer:
             is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == self._origin,
             changes=state.comparison.changes(source, own),
             held_because=self._held_because(source, own) if state.workload_reasons is not None else "",
-            pods=_pods_of(source, watched, own) if watched is not None else None,
-            failure=_failure_of(source, worker, mirror, memory) if watched is not None and not is_stale else None,
+            pods=pods,
+            failures_before=failures,
+            failure=failure_of(source, worker, mirror, memory) if not is_stale else None,
             refused_now=refused_now,
             trust=self._trust_of(source, memory) if source.kind.records_by_annotation else None,
             assignment=assignment,
@@ -347,31 +347,6 @@ def _refusal_of(memory: Memory, worker: str) -> Obstruction | None:
     """What a worker said when it refused a source, for whoever assigns it another one (S6)."""
     text = memory.refusal_texts.get(worker)
     return Obstruction(Reason.REFUSED_BY_WORKERS, f"worker {worker}: {text}") if text is not None else None
-
-
-def _pods_of(source: Source, pods: PodWatches, mirror: Object | None) -> Obstruction | None:
-    """What keeps the pods of a mirror that goes on from running."""
-    if mirror is None:
-        return None
-    kind = source.kind
-    if kind.is_suspended(mirror) or kind.summary(mirror).is_finished:
-        return None
-    progress = kind.progress(mirror)
-    is_stalled = not progress.succeeded and (progress.failed > 1 or kind.has_unready_pods(mirror))
-    return pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=is_stalled)
-
-
-def _failure_of(source: Source, worker: Worker | None, mirror: Object | None, memory: Memory) -> Obstruction | None:
-    """What the pods failed of, where they are watched: while the end is stored, and until it is reported with that."""
-    if worker is None or worker.pods is None:
-        return None
-    over = mirror or memory.ended
-    is_over = (
-        memory.is_failure_untold if source.is_finished else over is not None and source.kind.summary(over).is_finished
-    )
-    if not is_over:
-        return None
-    return worker.pods.failure_of(source.uid, worker.namespace_of(source.found.metadata.namespace))
 
 
 def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:

@@ -14,7 +14,7 @@ from mirror.decide.snapshot import MemoryChange, Snapshot
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.queueing import queue_of
 from mirror.kube.objects import Object
-from mirror.model.reasons import FAILED_PODS, Obstruction, Reason
+from mirror.model.reasons import Obstruction, Reason
 from mirror.model.text import clean
 
 RESENDS = 2
@@ -136,8 +136,10 @@ def _of_pods(
     Pods that have failed are of the past once those that took their place have been ready for a while. Returns what to
     say, and after how many seconds to look again; adds to what is to be remembered.
     """
+    if seen.failures_before != seen.memory.failures_before:
+        remember["failures_before"] = seen.failures_before
     pods, since = seen.pods, seen.memory.steady_since
-    if pods is None or pods.reason not in FAILED_PODS or unready is not None or not _runs_well(seen, mirror):
+    if pods is None or not pods.is_of_ended_pods or unready is not None or not _runs_well(seen, mirror):
         if since is not None:
             remember["steady_since"] = None
         if pods is None or pods.reason != Reason.PODS_NOT_READY:

@@ -104,6 +104,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """Since when some of its pods are not ready, or it has none."""
     steady_since: float | None = None
     """Since when all of its pods are ready, although others have failed before."""
+    failures_before: tuple[int, int] | None = None
+    """How many of its pods have succeeded, and how many had failed by then, where pods are watched and some have."""
     podless_since: float | None = None
     """Since when its mirror has no pod although it should."""
     touched_at: float | None = None
@@ -187,6 +189,7 @@ class MemoryChange(TypedDict, total=False):
     release_refused_at: float
     unready_since: float | None
     steady_since: float | None
+    failures_before: tuple[int, int] | None
     podless_since: float | None
     touched_at: float | None
     waiting_written_at: float
@@ -351,6 +354,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Why the queue of its worker holds the mirror, where that is read."""
     pods: Obstruction | None = None
     """What keeps the mirror's pods from running, where pods are watched."""
+    failures_before: tuple[int, int] | None = None
+    """What ``Memory`` is to have of it."""
     failure: Obstruction | None = None
     """What the pods of a mirror that is over failed of, or waited for, where pods are watched."""
     trust: RecordTrust | None = None

@@ -107,8 +107,10 @@ WORKERS_PODS = frozenset(
     )
 )
 """Pods do not run, and another worker might run them: its nodes, its quota. Images and references are the Job's own."""
-FAILED_PODS = frozenset((Reason.OOM_KILLED, Reason.EVICTED, Reason.POD_REJECTED, Reason.PODS_FAILING))
-"""Of pods that are over: it goes once those that took their place run well."""
+FAILED_PODS = frozenset(
+    (Reason.OOM_KILLED, Reason.EVICTED, Reason.POD_REJECTED, Reason.PODS_FAILING, Reason.CREATE_CONTAINER_ERROR)
+)
+"""May be told of pods that are over; of those that wait the last may be, too (``Obstruction.is_of_ended_pods``)."""
 UNKNOWN = frozenset((Reason.WORKER_UNREACHABLE, Reason.WORKER_LOST))
 """Nobody can tell whether the Job makes progress."""
 
@@ -122,6 +124,8 @@ class Obstruction(msgspec.Struct, frozen=True):
     """One line, without counts or times (D21): what is in the way, worker by worker."""
     summary: str = ""
     """What was asked for and not found, before the text where there is room: conditions and events."""
+    is_of_ended_pods: bool = False
+    """It goes once the pods that took their place run well."""
 
     @property
     def message(self) -> str:

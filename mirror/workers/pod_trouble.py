@@ -49,6 +49,8 @@ _ENDED: dict[str, Reason] = {
     "Terminated": Reason.EVICTED,
 }
 """Reasons of a pod that has failed, as kubelets and the node controllers write them."""
+_NEVER_STARTED = frozenset(("StartError", "ContainerCannotRun"))
+"""Reasons of a container that has ended before its command ran, as containerd and Docker have them."""
 _DEADLINE = "DeadlineExceeded"
 """The reason of a pod that a kubelet ended by ``activeDeadlineSeconds``, perhaps before it had a container."""
 EVENTS: dict[str, Reason] = {
@@ -65,6 +67,8 @@ EVENTS: dict[str, Reason] = {
 long as pods are not ready for longer than they may be (``decide.following``)."""
 _MARKS = (b'"waiting"', b'"Failed"', b'"Unschedulable"', b'"SchedulingGated"')
 """One of them is in the status of a pod in trouble."""
+_RUNTIMES_ERROR = "unable to start container process: "
+"""What follows it is the reason; what precedes it names the runtime's parts, for two hundred characters."""
 _IMAGE_ERROR = re.compile(r"^Back-off pulling image \"[^\"]*\"(?:: Err\w+: (?P<why>.*))?", re.DOTALL)
 
 
@@ -74,7 +78,7 @@ class Trouble(msgspec.Struct, frozen=True, gc=False, array_like=True, omit_defau
     reason: str
     text: str
     has_failed: bool = False
-    """The pod is over; its Job may have another one by now."""
+    """The pod is over, or about to be; its Job may have another one by now."""
 
 
 class _Kept(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -139,9 +143,10 @@ _kept = msgspec.json.Decoder(_Kept)
 
 def condensed(pod: Object) -> Object | None:
     """What is kept of a pod in trouble; None for one that is not, or not of ours."""
-    if names.SOURCE_UID not in pod.labels or pod.metadata.deletion_timestamp is not None:
+    if names.SOURCE_UID not in pod.labels:
         return None
-    trouble = trouble_of(bytes(pod.status), bytes(pod.spec))
+    is_deleted = pod.metadata.deletion_timestamp is not None
+    trouble = disruption_of(bytes(pod.status)) if is_deleted else trouble_of(bytes(pod.status), bytes(pod.spec))
     if trouble is None:
         return None
     metadata, source = pod.metadata, pod.labels[names.SOURCE_UID]
@@ -192,11 +197,34 @@ def trouble_of(status: bytes, spec: bytes = b"") -> Trouble | None:
         waits = container.state.waiting if container.state is not None else None
         reason = _WAITS.get(waits.reason or "") if waits is not None else None
         if waits is not None and reason is not None:
-            return Trouble(reason, _text_of(container, waits, reason))
+            return _waits(container, waits, reason)
     for one in found.conditions or ():
         if (one.type, one.status) == ("PodScheduled", "False"):
             reason = Reason.SCHEDULING_GATED if one.reason == "SchedulingGated" else Reason.UNSCHEDULABLE
             return Trouble(reason, _cut(one.message or "no node takes it"))
+    return None
+
+
+def disruption_of(status: bytes) -> Trouble | None:
+    """Why a pod with this status is being deleted; None where what made it may have its reasons, or it has succeeded.
+
+    Drains, preemptions, taints and the loss of a node say so by a condition before they delete the pod (KEP-3329).
+    Who made the pod says nothing: its Job was suspended, has ended, or wants fewer.
+    """
+    if b'"DisruptionTarget"' not in status:
+        return None
+    try:
+        found = _status.decode(status)
+    except JUNK:
+        return None
+    why = _disruption(found) if found is not None and found.phase != "Succeeded" else None
+    return _failed(found) if why is not None and found is not None and found.phase == "Failed" else why
+
+
+def _disruption(found: _Status) -> Trouble | None:
+    for one in found.conditions or ():
+        if (one.type, one.status) == ("DisruptionTarget", "True"):
+            return Trouble(Reason.EVICTED, _cut(one.message or one.reason or "disrupted"), has_failed=True)
     return None
 
 
@@ -217,18 +245,20 @@ def _unnoticed(spec: bytes) -> Trouble | None:
     )
 
 
-def _text_of(container: _Container, waits: _Waiting, reason: Reason) -> str:
+def _waits(container: _Container, waits: _Waiting, reason: Reason) -> Trouble:
     name, message = clean(container.name, longest=LONGEST_NAME), waits.message or ""
     if reason in (Reason.IMAGE_PULL_BACK_OFF, Reason.INVALID_IMAGE):
         # The kubelet alternates between two reasons: only what they have in common is reported, so the text stays.
         if known := _IMAGE_ERROR.match(message):
             message = known["why"] or ""
         image = clean(container.image or "", longest=LONGEST_NAME)
-        return _cut(f"container {name}: image {image}{': ' if message else ''}{message}")
+        return Trouble(reason, _cut(f"container {name}: image {image}{': ' if message else ''}{message}"))
     last = container.last_state.terminated if container.last_state is not None else None
     if reason is Reason.CRASH_LOOP_BACK_OFF and last is not None:
-        return _cut(f"container {name}: {_ended(last)}")
-    return _cut(f"container {name}: {message or waits.reason}")
+        if last.reason in _NEVER_STARTED:  # here, too: between two attempts it backs off
+            return Trouble(Reason.CREATE_CONTAINER_ERROR, _cut(f"container {name}: {_never_started(last)}"))
+        return Trouble(reason, _cut(f"container {name}: {_ended(last)}"))
+    return Trouble(reason, _cut(f"container {name}: {_of_runtime(message) or waits.reason}"))
 
 
 def _failed(found: _Status) -> Trouble:
@@ -237,20 +267,39 @@ def _failed(found: _Status) -> Trouble:
     if found.reason and found.reason != _DEADLINE and not found.container_statuses:
         # The kubelet has not let it in: no CPU, memory or device left, a sysctl, another operating system.
         return Trouble(Reason.POD_REJECTED, _cut(f"{found.reason}: {found.message or ''}"), has_failed=True)
-    for one in found.conditions or ():
-        if (one.type, one.status) == ("DisruptionTarget", "True"):
-            # Exit codes of its containers would be those of a kill.
-            return Trouble(Reason.EVICTED, _cut(one.message or one.reason or "disrupted"), has_failed=True)
+    if (disruption := _disruption(found)) is not None:
+        return disruption  # exit codes of its containers would be those of a kill
     for container in (*(found.init_container_statuses or ()), *(found.container_statuses or ())):
         ended = container.state.terminated if container.state is not None else None
         if ended is not None and ended.exit_code != 0:
-            name = clean(container.name, longest=LONGEST_NAME)
-            kind = Reason.OOM_KILLED if ended.reason == "OOMKilled" else Reason.PODS_FAILING
-            return Trouble(kind, _cut(f"container {name}: {_ended(ended)}"), has_failed=True)
+            return _ended_badly(clean(container.name, longest=LONGEST_NAME), ended)
     return Trouble(Reason.PODS_FAILING, _cut(found.message or found.reason or "it failed"), has_failed=True)
 
 
+def _ended_badly(container: str, ended: _Terminated) -> Trouble:
+    if ended.reason in _NEVER_STARTED:
+        text = _cut(f"container {container}: {_never_started(ended)}")
+        return Trouble(Reason.CREATE_CONTAINER_ERROR, text, has_failed=True)
+    kind = Reason.OOM_KILLED if ended.reason == "OOMKilled" else Reason.PODS_FAILING
+    return Trouble(kind, _cut(f"container {container}: {_ended(ended)}"), has_failed=True)
+
+
+def _never_started(ended: _Terminated) -> str:
+    return _of_runtime((ended.message or "").strip()) or _code(ended)
+
+
+def _of_runtime(message: str) -> str:
+    """What a container runtime says, without its own parts, which leave no room for the command."""
+    return message.partition(_RUNTIMES_ERROR)[2] or message
+
+
 def _ended(ended: _Terminated) -> str:
+    """With the last line of what the container left as its termination message: the error, where it is a log's end."""
+    last = (ended.message or "").rstrip().rpartition("\n")[2]
+    return f"{_code(ended)}: {last}" if last else _code(ended)
+
+
+def _code(ended: _Terminated) -> str:
     code = f"exit code {ended.exit_code}" if ended.exit_code is not None else "ended"
     return f"{ended.reason}, {code}" if ended.reason not in (None, "", "Error") else code
 

@@ -43,7 +43,8 @@ MOST_WARNINGS = 5_000
 MOST_COMPARED = 50
 """Pods of one Job that are looked at, by name."""
 NEWEST_SECONDS = 600.0
-"""A warning that has not been repeated for so long is over: controllers and kubelets repeat theirs more often."""
+"""A warning that has not been repeated for so long is over: controllers and kubelets repeat theirs more often. So is
+what a pod failed of that has been deleted for so long."""
 LOOKS_WAITING = 100
 """So many pods wait to be asked for whose they are; more warnings about unknown ones are left out."""
 MOST_OTHERS = 5_000
@@ -80,11 +81,12 @@ class _Note(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Past(msgspec.Struct, frozen=True, gc=False):
-    """A pod that was in trouble until it was deleted."""
+    """A pod that was in trouble until it was deleted, or was deleted for a reason that is not its controller's."""
 
     namespace: str
     pod: str
     trouble: Trouble
+    noted_at: float
 
 
 class PodWatches:
@@ -93,7 +95,7 @@ class PodWatches:
     Invariants: ``_store`` holds pods in trouble only, ``MOST_PODS`` at most; ``_notes`` holds warnings by the uid of
     what they are about, ``MOST_WARNINGS`` at most, and ``_noted`` the same uids by source. ``_others`` holds uids of
     pods that are not ours, ``MOST_OTHERS`` at most. ``_past`` holds by source what its last pod in trouble that was
-    deleted, and that none has followed, waited for or failed of; of ``MOST_PAST`` at most.
+    deleted waited for, where none has followed, or failed of; of ``MOST_PAST`` at most.
     """
 
     def __init__(self, host: PodHost, *, log: Log) -> None:
@@ -180,19 +182,25 @@ class PodWatches:
                 self._forget(uid)
 
     def _keep_past(self, event: WatchEvent) -> None:
-        """Before a pod that is deleted is forgotten: its Job may end of what it waited for."""
+        """Before a pod that is deleted is forgotten: its Job may end of what it waited for.
+
+        Where it was evicted, the one that takes its place has most often been created by now.
+        """
         pod = event.object
         source = pod.labels.get(names.SOURCE_UID, "")
+        past = self._past.get(source)
         if event.type == "ADDED":
-            self._past.pop(source, None)
+            if past is not None and not past.trouble.has_failed:
+                del self._past[source]
         elif event.type == "DELETED" or pod.metadata.deletion_timestamp is not None:
-            kept = self._store.get(pod.metadata.namespace, pod.metadata.name)
+            kept = self._condense(pod) or self._store.get(pod.metadata.namespace, pod.metadata.name)
             note = self._notes.get(pod.metadata.uid)
             trouble = pod_trouble.stored_trouble(kept) if kept is not None else note.trouble if note else None
-            if trouble is None or trouble.reason == Reason.PODS_NOT_READY or not pod_trouble.is_short(source):
+            where = pod.metadata.namespace, pod.metadata.name
+            if trouble is None or trouble.reason == Reason.PODS_NOT_READY or not pod_trouble.is_short(source, *where):
                 return
             self._past.pop(source, None)
-            self._past[source] = _Past(pod.metadata.namespace, pod.metadata.name, trouble)
+            self._past[source] = _Past(*where, trouble, self._now())
             if len(self._past) > MOST_PAST:
                 self._past.popitem(last=False)
 
@@ -284,7 +292,7 @@ class PodWatches:
         Args:
             source: its uid.
             namespace: of its mirror: who makes pods in another one may label them as they like.
-            is_stalled: none of its pods has succeeded yet, or runs: pods that have failed are worth telling.
+            is_stalled: since pods have failed none has succeeded, or runs: those that have failed are worth telling.
         """
         waiting, failed = self._troubles_of(source, namespace)
         if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
@@ -304,7 +312,9 @@ class PodWatches:
         if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
             return self._told(*waiting[0])
         past = self._past.get(source)
-        return self._told(past.pod, past.trouble) if past is not None and past.namespace == namespace else None
+        if past is None or past.namespace != namespace or past.trouble.has_failed:
+            return None  # of pods that have failed it is among those above, while it counts
+        return self._told(past.pod, past.trouble)
 
     def _troubles_of(self, source: str, namespace: str) -> tuple[list[tuple[str, Trouble]], list[tuple[str, Trouble]]]:
         """Of pods that wait, with what says most first, and of pods that have failed, each with the pod's name."""
@@ -315,6 +325,10 @@ class PodWatches:
             if (kept := self._store.get(namespace, name)) is not None:
                 trouble = pod_trouble.stored_trouble(kept)
                 (failed if trouble.has_failed else waiting).append((name, trouble))
+        past = self._past.get(source)
+        if not failed and past is not None and past.namespace == namespace and past.trouble.has_failed:
+            is_over = self._now() - past.noted_at > NEWEST_SECONDS
+            failed += [] if is_over else [(past.pod, past.trouble)]
         for uid in sorted(self._noted.get(source, ())):
             note = self._notes[uid]
             if note.namespace == namespace and self._now() - note.noted_at <= NEWEST_SECONDS:
@@ -326,7 +340,8 @@ class PodWatches:
     def _told(self, pod: str, trouble: Trouble) -> Obstruction:
         worker = self._host.worker
         what = f"pod {clean(pod)}" if pod else "pods cannot be created"
-        return Obstruction(trouble.reason, f"worker {worker}: {what}: {trouble.text}")
+        text = f"worker {worker}: {what}: {trouble.text}"
+        return Obstruction(trouble.reason, text, is_of_ended_pods=trouble.has_failed)
 
     def _now(self) -> float:
         return self._host.clock.monotonic()

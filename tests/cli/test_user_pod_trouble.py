@@ -40,6 +40,14 @@ WAITING = [
         "state": {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "nope:1"'}},
     }
 ]
+DISRUPTED = [
+    {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+]
 FAILED = [{"name": "main", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]
 QUOTA = 'Error creating: pods "train-x" is forbidden: exceeded quota: none, requested: pods=1, used: pods=0'
 
@@ -62,6 +70,12 @@ QUOTA = 'Error creating: pods "train-x" is forbidden: exceeded quota: none, requ
             id="those that wait before those that have failed",
         ),
         pytest.param([pod("a", deleted=BEFORE, conditions=UNSCHEDULABLE)], [], [], id="deleted"),
+        pytest.param(
+            [pod("a", deleted=BEFORE, phase="Running", conditions=DISRUPTED), pod("b", phase="Running")],
+            [],
+            [("a", "Evicted", "Eviction API: evicting")],
+            id="deleted, since its node is drained",
+        ),
         pytest.param(
             [pod("a")],
             [event("Pod", "a", "FailedMount", 'configmap "settings" not found')],

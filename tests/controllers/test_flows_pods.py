@@ -9,7 +9,7 @@ import pytest
 from doubles.drills import DRILLS, KINDS, definition, drill
 from doubles.jobs import Body, job
 from doubles.refusals import forbidden
-from doubles.watched_pods import SPEC, put_pod, set_status, watched, watching
+from doubles.watched_pods import SPEC, disrupt, let_go, put_pod, set_status, watched, watching
 from doubles.world import WAITING, World, manager_of, two_workers
 
 from mirror.model import names
@@ -154,6 +154,123 @@ async def test_pods_that_have_failed_are_of_the_past_once_another_runs_for_a_min
         edit("jobs", "train", lambda body: body["status"].update(failed=3, ready=0), "default")
         await manager.settle(1)
         assert told(world) is not None
+
+
+def fails(world: World, failed: int, *, succeeded: int = 1, active: int = 0) -> None:
+    """One more pod has failed, and the next one is not there yet."""
+    ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    put_pod(world, f"train-{failed}", {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
+    counts = {"succeeded": succeeded, "failed": failed, "active": active, "ready": active}
+    world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(counts), "default")
+
+
+async def test_an_index_that_fails_again_and_again_is_told_though_another_is_done() -> None:
+    """``backoffLimitPerIndex``: hours may go by; until something succeeds, or runs for a minute."""
+    async with watched() as (world, manager):
+        edit = world.workers["east"].server.edit
+        edit("jobs", "train", lambda body: body["status"].update(succeeded=1), "default")
+        await manager.settle(5)
+        fails(world, 1)
+        await manager.settle(15)
+        assert told(world) is None  # one may fail
+        fails(world, 2)
+        await manager.settle(1)
+        assert told(world) == ("OOMKilled", "worker east: pod train-2: container main: OOMKilled, exit code 137")
+        edit("jobs", "train", lambda body: body["status"].update(active=1, ready=1), "default")
+        await manager.settle(50)
+        assert told(world) is not None
+        await manager.settle(20)
+        assert told(world) is None
+        fails(world, 3)
+        await manager.settle(15)
+        assert told(world) is not None
+        edit("jobs", "train", lambda body: body["status"].update(succeeded=2), "default")
+        await manager.settle(15)
+        assert told(world) is None
+
+
+async def test_pods_that_fail_now_and_then_among_others_that_succeed_are_no_trouble() -> None:
+    """A large Job goes on, although some of its pods never do: it makes progress."""
+    async with watched() as (world, manager):
+        for number in range(1, 8):
+            fails(world, number, succeeded=3 * number, active=1)
+            await manager.settle(15)
+            assert told(world) is None
+        assert "OOMKilled" not in world.events()
+
+
+async def test_a_manager_that_takes_over_goes_on_telling_of_an_index_that_fails() -> None:
+    """What it shows is all that is known of before."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world, **watching(world.origin)) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        for number in (1, 2):
+            await manager.settle(15)
+            fails(world, number)
+        await manager.settle(15)
+        assert told(world) is not None
+    async with manager_of(world, **watching(world.origin)) as manager:
+        await manager.settle(300)
+        assert (told(world) or ("",))[0] == "OOMKilled"
+        assert len(world.texts("OOMKilled")) == 1
+
+
+async def test_a_command_that_does_not_exist_is_named_until_pods_run_again() -> None:
+    """``restartPolicy: Never``: no container waits, each pod is over; the reason is that of one that would wait."""
+    why = 'failed to create containerd task: exec: "trian": executable file not found in $PATH: unknown'
+    ended = {"terminated": {"exitCode": 128, "reason": "StartError", "message": why}}
+    async with watched() as (world, manager):
+        for name in ("train-a", "train-b"):
+            put_pod(world, name, {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
+        edit = world.workers["east"].server.edit
+        edit("jobs", "train", lambda body: body["status"].update(failed=2, ready=0), "default")
+        await manager.settle(1)
+        assert told(world) == ("CreateContainerError", f"worker east: pod train-b: container main: {why}")
+        edit("jobs", "train", lambda body: body["status"].update(ready=1), "default")
+        await manager.settle(70)
+        assert told(world) is None
+
+
+async def test_pods_that_are_evicted_and_deleted_are_told_until_another_runs_for_a_minute() -> None:
+    """As those that a kubelet evicts, which stay: a drained node, a preemption, a taint."""
+    async with watched() as (world, manager):
+        edit = world.workers["east"].server.edit
+        put_pod(world, "train-a", RUNS)
+        disrupt(world, "train-a", "Eviction API: evicting")
+        edit("jobs", "train", lambda body: body["status"].update(ready=0, terminating=1), "default")
+        await manager.settle(1)
+        evicted = ("Evicted", "worker east: pod train-a: Eviction API: evicting")
+        assert told(world) == evicted
+        writes = world.writes()
+        put_pod(world, "train-b", CREATING)  # before the other one has ended, or after it
+        failed = {
+            "phase": "Failed",
+            "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 143}}}],
+        }
+        disrupt(world, "train-a", "Eviction API: evicting", **failed)
+        let_go(world, "train-a")
+        put_pod(world, "train-c", CREATING)
+        await manager.settle(50)
+        assert told(world) == evicted
+        assert world.writes() == writes
+        edit("jobs", "train", lambda body: body["status"].update(ready=1), "default")
+        await manager.settle(70)
+        assert told(world) is None
+        assert world.texts("Evicted") == [evicted[1]]
+
+
+async def test_an_eviction_of_long_ago_is_no_trouble_of_now() -> None:
+    async with watched() as (world, manager):
+        put_pod(world, "train-a", RUNS)
+        disrupt(world, "train-a", "Eviction API: evicting")
+        let_go(world, "train-a")
+        await manager.settle(1200)
+        world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
+        await manager.settle(1)
+        assert told(world) is None
 
 
 async def test_without_watching_pods_that_stay_unready_are_told_after_a_minute() -> None:

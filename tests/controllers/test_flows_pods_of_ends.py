@@ -9,7 +9,7 @@ import pytest
 from doubles.candidates import candidate_for
 from doubles.jobs import Body, condition, job
 from doubles.transport import Fault
-from doubles.watched_pods import put_pod, set_status, watched, watching
+from doubles.watched_pods import disrupt, let_go, put_pod, set_status, watched, watching
 from doubles.world import World, manager_of, two_workers
 
 from mirror.decide.snapshot import Policy
@@ -130,6 +130,21 @@ async def test_what_pods_waited_for_until_they_were_deleted_is_told_with_the_end
         await manager.settle(1)
         text = "worker east: pod train-a: container main: image nope:1: not found"
         assert said(world)[1:] == [("ImagePullBackOff", text)]
+
+
+async def test_an_eviction_is_told_with_the_end_that_it_brings() -> None:
+    """Its pod is deleted, and the one that took its place with the Job's end."""
+    async with watched() as (world, manager):
+        put_pod(world, "train-a", {"phase": "Running"})
+        await manager.settle(1)
+        disrupt(world, "train-a", "Taint manager: deleting due to NoExecute taint", **ended(143))
+        put_pod(world, "train-b", STARTS)
+        let_go(world, "train-a")
+        world.workers["east"].server.remove("pods", "train-b")
+        end(world, failed=1)
+        await manager.settle(1)
+        text = "worker east: pod train-a: Taint manager: deleting due to NoExecute taint"
+        assert said(world) == [("Evicted", text)]
 
 
 async def test_a_pod_that_was_deleted_and_replaced_is_of_the_past() -> None:

@@ -42,3 +42,22 @@ def put_pod(world: World, name: str, status: Body, **metadata: Any) -> Body:
 
 def set_status(world: World, name: str, status: Body, namespace: str = "default") -> None:
     world.workers["east"].server.edit("pods", name, lambda body: body.update(status=status), namespace)
+
+
+def disrupt(world: World, name: str, why: str, **status: Any) -> None:
+    """A pod is evicted, preempted, or its node gone: the condition is written, then the pod is deleted, and ends."""
+    server = world.workers["east"].server
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": why}
+    set_status(world, name, {"phase": "Running", "conditions": [condition]})
+    going = {
+        "deletionTimestamp": world.workers["east"].clock.text(),
+        "finalizers": ["batch.kubernetes.io/job-tracking"],
+    }
+    server.edit("pods", name, lambda body: body["metadata"].update(going), "default")
+    if status:
+        set_status(world, name, {"conditions": [condition], **status})
+
+
+def let_go(world: World, name: str) -> None:
+    """The Job controller has counted a pod that was deleted."""
+    world.workers["east"].server.edit("pods", name, lambda body: body["metadata"].update(finalizers=[]), "default")

@@ -23,6 +23,11 @@ from mirror.workers.pod_trouble import (
 )
 
 BACK_OFF = 'Back-off pulling image "nope:1"'
+NOT_FOUND = 'exec: "trian": executable file not found in $PATH: unknown'
+CONTAINERD = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+    f"unable to start container process: {NOT_FOUND}"
+)
 PREEMPTED = "default-scheduler: preempting to accommodate a higher priority pod"
 UNSCHEDULABLE = "0/3 nodes are available: 3 Insufficient cpu."
 
@@ -32,8 +37,8 @@ def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
     return {"phase": "Pending", "containerStatuses": [container | more]}
 
 
-def ended(code: int, reason: str = "Error", phase: str = "Failed") -> dict[str, Any]:
-    state = {"terminated": {"exitCode": code, "reason": reason}}
+def ended(code: int, reason: str = "Error", phase: str = "Failed", **more: Any) -> dict[str, Any]:
+    state = {"terminated": {"exitCode": code, "reason": reason, **more}}
     return {"phase": phase, "containerStatuses": [{"name": "main", "state": state}]}
 
 
@@ -98,7 +103,49 @@ def of(status: Any) -> Trouble | None:
             "gates",
         ),
         (ended(137, "OOMKilled"), "OOMKilled", "container main: OOMKilled, exit code 137"),
+        (
+            waiting(
+                "CrashLoopBackOff",
+                "back-off 5m0s",
+                lastState={"terminated": {"reason": "Error", "exitCode": 3, "message": "began\nno such bucket\n"}},
+            ),
+            "CrashLoopBackOff",
+            "container main: exit code 3: no such bucket",
+        ),
+        (
+            waiting(
+                "CrashLoopBackOff",
+                "back-off 5m0s",
+                lastState={"terminated": {"reason": "StartError", "exitCode": 128, "message": CONTAINERD}},
+            ),
+            "CreateContainerError",
+            f"container main: {NOT_FOUND}",
+        ),
+        (waiting("RunContainerError", CONTAINERD), "CreateContainerError", f"container main: {NOT_FOUND}"),
         (ended(3), "PodsFailing", "container main: exit code 3"),
+        (ended(128, "StartError", message=CONTAINERD), "CreateContainerError", f"container main: {NOT_FOUND}"),
+        (
+            ended(127, "ContainerCannotRun", message=f"Error response from daemon: {NOT_FOUND}"),
+            "CreateContainerError",
+            f"container main: Error response from daemon: {NOT_FOUND}",
+        ),
+        (ended(128, "StartError"), "CreateContainerError", "container main: StartError, exit code 128"),
+        (
+            ended(127, message="sh: 1: trian: not found\n"),
+            "PodsFailing",
+            "container main: exit code 127: sh: 1: trian: not found",
+        ),
+        (
+            ended(1, message="Traceback (most recent call last):\n  File train.py\nKeyError: 'lr'\n\n"),
+            "PodsFailing",
+            "container main: exit code 1: KeyError: 'lr'",
+        ),
+        (
+            ended(137, "OOMKilled", message="epoch 3"),
+            "OOMKilled",
+            "container main: OOMKilled, exit code 137: epoch 3",
+        ),
+        (ended(1, message=" \n "), "PodsFailing", "container main: exit code 1"),
         ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "Evicted", "low on memory"),
         ({"phase": "Failed", "reason": "OutOfcpu", "message": "no room"}, "PodRejected", "OutOfcpu: no room"),
         (
@@ -196,9 +243,16 @@ def test_a_warning_holds_for_as_long_as_the_pod_can_be_so(reason: str, status: A
     assert may_hold(trouble, json.dumps(status, separators=(",", ":")).encode()) == holds
 
 
-def test_a_few_hundred_bytes_are_kept() -> None:
+@pytest.mark.parametrize(
+    "status",
+    [
+        waiting("CreateContainerError", "x\x1b[2J" * 100_000),
+        ended(128, "StartError", message="x\x1b[2J" * 100_000),
+        ended(1, "E\x1b[2J" * 100_000, message="x\x1b[2J\u202e\n" * 100_000),
+    ],
+)
+def test_a_few_hundred_bytes_are_kept(status: Any) -> None:
     """D29: of whatever a worker sends."""
-    status = waiting("CreateContainerError", "x\x1b[2J" * 100_000)
     labels = {names.SOURCE_UID: "u", **{f"l{n}": "v" * 60 for n in range(100)}}
     metadata = {"name": "p", "namespace": "n", "uid": "1", "labels": labels, "annotations": {"a": "b" * 10_000}}
     kept = condensed(decode_object(msgspec.json.encode({"metadata": metadata, "status": status})))
@@ -209,6 +263,42 @@ def test_a_few_hundred_bytes_are_kept() -> None:
     trouble = stored_trouble(kept)
     assert len(trouble.text) <= LONGEST_TEXT + 1
     assert trouble.text.isprintable()
+
+
+def disrupted(status: str = "True", **more: Any) -> dict[str, Any]:
+    condition = {"type": "DisruptionTarget", "status": status, "reason": "PreemptionByScheduler", "message": PREEMPTED}
+    return {"conditions": [{"type": "Ready", "status": "False"}, condition], **more}
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        pytest.param(disrupted(phase="Running"), PREEMPTED, id="its containers still end"),
+        pytest.param(disrupted(phase="Pending"), PREEMPTED, id="it had not started"),
+        pytest.param(disrupted() | ended(143), PREEMPTED, id="they have ended"),
+        pytest.param(
+            disrupted(phase="Failed", reason="NodeShutdown", message="the node shuts down"),
+            "the node shuts down",
+            id="its kubelet has said why",
+        ),
+        pytest.param(disrupted("False", phase="Running"), None, id="not after all"),
+        pytest.param(disrupted() | ended(0, "Completed", "Succeeded"), None, id="it has succeeded all the same"),
+        pytest.param(ended(143), None, id="its controller deletes it"),
+        pytest.param(waiting("ErrImagePull"), None, id="its controller deletes one that waits"),
+        pytest.param({"phase": "DisruptionTarget", "conditions": 7}, None, id="nonsense"),
+    ],
+)
+def test_a_pod_that_is_disrupted_is_evicted_while_it_is_deleted(status: Any, text: str | None) -> None:
+    """Drains, preemptions, taints and the node's end delete the pod, other than a kubelet's evictions (KEP-3329)."""
+    metadata = {"name": "p", "labels": {names.SOURCE_UID: "u"}, "deletionTimestamp": "2026-03-01T12:00:00Z"}
+    kept = condensed(decode_object(msgspec.json.encode({"metadata": metadata, "status": status})))
+    found = stored_trouble(kept) if kept is not None else None
+    assert found == (None if text is None else Trouble(Reason.EVICTED, text, has_failed=True))
+
+
+def test_a_pod_that_is_to_be_disrupted_runs_until_it_is_deleted() -> None:
+    """The condition is written first; where no deletion follows, it is taken back."""
+    assert of(disrupted(phase="Running")) is None
 
 
 def test_pods_of_others_and_pods_that_go_are_not_kept() -> None:

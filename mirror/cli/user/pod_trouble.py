@@ -17,7 +17,15 @@ from mirror.cli.user.failures import Failure, NotYet
 from mirror.cli.user.naming import Named
 from mirror.cli.user.server import AccessEndpoint
 from mirror.cli.user.timeline import time_of_event
-from mirror.workers.pod_trouble import Trouble, is_unready, may_hold, refused_create, trouble_of, warned_of
+from mirror.workers.pod_trouble import (
+    Trouble,
+    disruption_of,
+    is_unready,
+    may_hold,
+    refused_create,
+    trouble_of,
+    warned_of,
+)
 
 Json = Mapping[str, object]
 
@@ -33,7 +41,7 @@ class PodTrouble(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     message: str
     has_failed: bool = msgspec.field(name="hasFailed", default=False)
-    """It is over; the Job may have another one by now."""
+    """It is over, or about to be; the Job may have another one by now."""
 
 
 async def troubles(asked: AccessEndpoint, namespace: str, wanted: Named) -> tuple[tuple[PodTrouble, ...], list[str]]:
@@ -70,12 +78,11 @@ def judge(pods: Iterable[Json], events: Iterable[Json], now: datetime) -> tuple[
         metadata, status = views.mapping(pod.get("metadata")), views.mapping(pod.get("status"))
         name = views.text(metadata.get("name"))
         newest = max(newest, views.text(metadata.get("creationTimestamp")))
-        if metadata.get("deletionTimestamp"):
-            continue
-        encoded = msgspec.json.encode(status)
-        if (trouble := trouble_of(encoded, msgspec.json.encode(pod.get("spec")))) is not None:
+        encoded, is_deleted = msgspec.json.encode(status), bool(metadata.get("deletionTimestamp"))
+        trouble = disruption_of(encoded) if is_deleted else trouble_of(encoded, msgspec.json.encode(pod.get("spec")))
+        if trouble is not None:
             found[name] = trouble
-        elif is_unready(encoded):
+        elif is_unready(encoded) and not is_deleted:
             unready[name] = encoded
     for event in events:
         if event.get("type") == "Warning" and _is_new(event, now):
