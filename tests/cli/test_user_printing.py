@@ -198,7 +198,13 @@ def test_a_small_screen_shows_what_goes_on_and_is_new() -> None:
 
 def test_a_pod_is_told_in_a_line() -> None:
     """Why it does not run is the reason of a container that waits, or has failed."""
-    waiting = {"name": "main", "ready": False, "restartCount": 3, "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    waiting = {
+        "name": "main",
+        "image": "tool:7",
+        "ready": False,
+        "restartCount": 3,
+        "state": {"waiting": {"reason": "ImagePullBackOff"}},
+    }
     found = pod_of(
         {
             "metadata": {"name": "p", "annotations": {"batch.kubernetes.io/job-completion-index": "4"}},
@@ -208,7 +214,8 @@ def test_a_pod_is_told_in_a_line() -> None:
         JOB,
     )
 
-    assert (found.index, found.ready, found.restarts, found.why) == ("4", "0/1", 3, "ImagePullBackOff")
+    assert (found.index, found.ready, found.restarts) == ("4", "0/1", 3)
+    assert found.why == "ImagePullBackOff: container main: image tool:7"
     assert (found.containers, found.main) == (("init", "main"), "main")
 
 
