@@ -23,6 +23,7 @@ from mirror.controllers.leases import Leases
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
 from mirror.controllers.mirroring_settings import MirroringSettings
+from mirror.controllers.misspelt import Misspelt
 from mirror.controllers.move_turns import ManagementAbsence, MoveScope, MoveTurns
 from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
@@ -89,7 +90,8 @@ def build_mirroring(
     unclaimed = Unclaimed(management, warn, managed_by=settings.managed_by, clock=environment.clock)
     vanishing = Vanishing(management, log=environment.log) if any(one.can_vanish for one in settings.kinds) else None
     doubt = vanishing.add if vanishing is not None else None
-    routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed, doubt=doubt)
+    misspelt = Misspelt(warn, settings.share)
+    routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed, misspelt=misspelt, doubt=doubt)
     absence = ManagementAbsence(environment.clock)
     informers = source_informers(management, state, routes, absence, settings.namespaces)
     registry = _registry_of(settings.share)(

@@ -14,6 +14,7 @@ from functools import partial
 from mirror.controllers.sources import Sources
 from mirror.controllers.state import Intake
 from mirror.decide.snapshot import Policy
+from mirror.kinds.own_annotations import OF_USERS, wrong_names
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
@@ -30,6 +31,15 @@ from mirror.telemetry.logs import Log
 
 FIRST_READ_SECONDS = 5.0
 """For so long nothing is placed that a Namespace might say something about."""
+
+
+OTHERS = tuple(name for name in OF_USERS if name != names.ON_WORKER_LOSS)
+"""Of Jobs: what they mean on a Namespace, nobody has said, so nothing is said of them."""
+
+
+def mistakes_of(namespace: Object) -> tuple[str, ...]:
+    """Annotations that look like ours, and mean nothing: most likely misspelt."""
+    return wrong_names(namespace.annotations, (names.ON_WORKER_LOSS,), others=OTHERS)
 
 
 def said_by(namespace: Object | None) -> str | None:
@@ -63,7 +73,7 @@ class NamespacePolicies:
             self._store,
             client=lambda: management,
             hooks=InformerHooks(self._on_change, on_trouble=self._on_trouble, on_healthy=self._on_read),
-            wanted=Filter(accept=lambda found: names.ON_WORKER_LOSS in found.annotations),
+            wanted=Filter(accept=lambda found: names.ON_WORKER_LOSS in found.annotations or bool(mistakes_of(found))),
         )
 
     def of(self, namespace: str) -> OnNamespace:
@@ -86,6 +96,8 @@ class NamespacePolicies:
 
     def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
         found = new or old
+        if new is not None and (old is None or old.annotations != new.annotations):
+            self._point_out(new, mistakes_of(new))
         if found is None or said_by(old) == said_by(new):
             return
         if new is not None:
@@ -117,8 +129,12 @@ class NamespacePolicies:
         """In the namespace itself, where its author looks; each Job there says it as well, once its worker is lost."""
         policy = self._policy
         mistake = loss_policy(None, said_by(namespace), default=policy.on_loss, allowed=policy.on_loss_allowed).mistake
-        if mistake:
-            text = f"annotation {names.ON_WORKER_LOSS}: {mistake}; {OnLoss.WAIT} holds"
+        self._point_out(
+            namespace, (f"annotation {names.ON_WORKER_LOSS}: {mistake}; {OnLoss.WAIT} holds",) if mistake else ()
+        )
+
+    def _point_out(self, namespace: Object, mistakes: tuple[str, ...]) -> None:
+        if mistakes:
             metadata = namespace.metadata
             regarding = Regarding(NAMESPACES, metadata.name, metadata.name, metadata.uid, metadata.resource_version)
-            self._recorder.event(regarding, WARNING, Reason.UNKNOWN_ANNOTATION, text)
+            self._recorder.event(regarding, WARNING, Reason.UNKNOWN_ANNOTATION, "; ".join(mistakes))

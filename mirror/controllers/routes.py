@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from mirror.controllers.due_sweeps import DueSweeps
+from mirror.controllers.misspelt import Misspelt
 from mirror.controllers.returning import is_left_behind_on
 from mirror.controllers.source_changes import carries_other_metadata, has_request, withdraws_request
 from mirror.controllers.sources import source_key
@@ -36,10 +37,12 @@ class Routes:
         *,
         managed_by: str,
         unclaimed: Unclaimed,
+        misspelt: Misspelt,
         doubt: Callable[[Kind, Object], None] | None = None,
     ) -> None:
         """``doubt``: asks whether a source is gone, or its whole kind, and calls ``on_source_certainly_gone`` (D23)."""
         self._unclaimed = unclaimed
+        self._misspelt = misspelt
         self._state = state
         self._sources = state.sources
         self._memories = state.memories
@@ -93,6 +96,8 @@ class Routes:
             return
         if self._memories.is_gone(new.metadata.uid) or self._memories.has_left(new.metadata.uid):
             self._memories.note_back(new.metadata.uid)
+        if self._intake.is_leading:
+            self._misspelt.note(kind, old, new)
         if old is not None and not self._follows:
             self._note_refused_elsewhere(kind, key, old, new)
         is_suspended = kind.is_suspended(new) and not is_held(kind, new)  # one that is held waits for a worker

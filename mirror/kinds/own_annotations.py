@@ -1,8 +1,12 @@
-"""Annotations and labels of users that look like ours and are none: most likely misspelt, so nothing follows them."""
+"""Annotations and labels that look like ours and are none: most likely misspelt, so nothing follows them.
+
+Those of Jobs, and (``wrong_names``) those of whatever else people annotate for us: workers' Secrets, Namespaces.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 from mirror.batch import views
 from mirror.kube.objects import Object
@@ -41,7 +45,7 @@ def mistakes(found: Object, own: Iterable[str], *, but: Collection[str] = ()) ->
     """
     known = (*OF_USERS, *own)
     found_mistakes = (
-        *_unknown(found, known, but),
+        *_unknown(found.annotations, known, but),
         *_without_effect(found, but),
         *_misplaced(found, known, but),
         *_on_template(found, known, but),
@@ -49,12 +53,40 @@ def mistakes(found: Object, own: Iterable[str], *, but: Collection[str] = ()) ->
     return found_mistakes[:MOST]
 
 
-def _unknown(found: Object, known: tuple[str, ...], but: Collection[str]) -> Iterator[str]:
-    for key in sorted(found.annotations):
-        if key in but or key in known or key in OF_OURS or not _looks_like_ours(key):
+def mistakes_since(old: Object, new: Object, own: Iterable[str]) -> tuple[str, ...]:
+    """The same of annotations that a user has changed; costs next to nothing where none has."""
+    before, after = old.annotations, new.annotations
+    if before == after:
+        return ()
+    changed = {key for key, value in after.items() if key not in OF_OURS and before.get(key) != value}
+    return mistakes(new, own, but={*after, *new.labels} - changed) if changed else ()
+
+
+def wrong_names(annotations: Iterable[str], known: Collection[str], *, others: Collection[str] = ()) -> tuple[str, ...]:
+    """What is wrong with the names of annotations of something that is no source; a few at most.
+
+    Args:
+        annotations: their names.
+        known: those that mean something there.
+        others: ours that may be there as well, and of which nothing is said.
+    """
+    return tuple(islice(_unknown((key for key in annotations if key not in others), tuple(known), ()), MOST))
+
+
+def _unknown(annotations: Iterable[str], known: tuple[str, ...], but: Collection[str]) -> Iterator[str]:
+    for key in sorted(annotations):
+        if key in but or key in known or key in OF_OURS:
             continue
-        near = nearest(_name(key), map(_name, known))
-        yield f"unknown annotation {_shown(key)}" + (f" (did you mean {names.PREFIX}{near}?)" if near else "")
+        if _is_without_prefix(key, known):
+            yield f"annotation {key} has no effect (did you mean {names.PREFIX}{key}?)"
+        elif _looks_like_ours(key):
+            near = nearest(_name(key), map(_name, known))
+            yield f"unknown annotation {_shown(key)}" + (f" (did you mean {names.PREFIX}{near}?)" if near else "")
+
+
+def _is_without_prefix(key: str, known: tuple[str, ...]) -> bool:
+    """One word may be anybody's: only names of several are taken for ours."""
+    return "-" in key and "/" not in key and names.PREFIX + key in known
 
 
 def _without_effect(found: Object, but: Collection[str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from mirror.page.badges import badge
 from mirror.page.markup import join, tag
 from mirror.page.times import when
 from mirror.page.visiting import Bodies
+from mirror.workers.pod_why import container_statuses, why_of
 
 MOST_ROWS = 500
 MOST_LINES = 1_500
@@ -31,7 +32,7 @@ Json = Mapping[str, Any]
 
 
 def pods(found: Json, now: datetime) -> Markup:
-    """The mirror's pods; each container is a way to its log."""
+    """The mirror's pods; each container, init containers first, is a way to its log."""
     rows = [_pod(_mapping(pod), now) for pod in islice(_items(found.get("items")), MOST_ROWS)]
     if not rows:
         return tag("p", "The mirror has no pods.", class_="nothing")
@@ -128,35 +129,27 @@ class _Dumper(yaml.SafeDumper):
 
 def _pod(pod: Json, now: datetime) -> Markup:
     metadata, spec, status = (_mapping(pod.get(part)) for part in ("metadata", "spec", "status"))
-    statuses = [_mapping(one) for one in _items(status.get("containerStatuses"))]
-    names = [_text(_mapping(one).get("name")) for one in _items(spec.get("containers"))]
-    state, why = _text(status.get("phase")) or "Unknown", _why(status, statuses)
-    ready, restarts = sum(one.get("ready") is True for one in statuses), sum(_number(one) for one in statuses)
+    init, main = (
+        [_text(_mapping(one).get("name")) for one in _items(spec.get(part))]
+        for part in ("initContainers", "containers")
+    )
+    state, why = _text(status.get("phase")) or "Unknown", why_of(pod)
+    ready = sum(_mapping(one).get("ready") is True for one in _items(status.get("containerStatuses")))
+    restarts = sum(map(_number, container_statuses(status)))
     name = _text(metadata.get("name"))
     logs = [
         tag("button", one, type="button", data_pod=name, data_container=one, aria_label=f"Log of {one} in {name}")
-        for one in names
+        for one in (*init, *main)
     ]
     return _row(
         tag("th", name, scope="row", role="rowheader"),
         join(badge(state), tag("span", f" {why}", class_="muted") if why else None),
-        f"{ready}/{len(names)}",
+        f"{ready}/{len(main)}",
         str(restarts),
         _text(spec.get("nodeName")) or "–",
         when(_text(status.get("startTime")), now),
         join(*logs),
     )
-
-
-def _why(status: Json, statuses: list[Json]) -> str:
-    """What its containers or the pod itself say of its not running."""
-    for one in statuses:
-        state = _mapping(one.get("state"))
-        for kind in ("waiting", "terminated"):
-            told = _mapping(state.get(kind))
-            if told.get("reason") and told.get("reason") != "Completed":
-                return ": ".join(filter(None, (_text(told.get("reason")), _text(told.get("message")))))
-    return _text(status.get("reason")) or _text(status.get("message"))
 
 
 def _event(event: Json, now: datetime) -> Markup:

@@ -164,11 +164,17 @@ class Declarations:
         """What people should know of a worker's declaration."""
         holder, refused = self.holder(name), self.refused(name)
         parts = [holder.remark] if holder is not None and holder.remark else []
+        parts += [mistakes] if (mistakes := self.mistakes(name)) else []
         if refused:
             more = ", …" if len(refused) > MOST_NAMED else ""
             others = ", ".join(str(one.origin) for one in refused[:MOST_NAMED]) + more
             parts.append(f"its name is also declared by {others}, which is ignored")
         return "; ".join(parts)
+
+    def mistakes(self, name: str) -> str:
+        """Annotations of a worker's declaration that are probably misspelt."""
+        holder = self.holder(name)
+        return "; ".join(holder.spec.mistakes) if holder is not None and holder.spec is not None else ""
 
     def _order(self, key: Key) -> tuple[bool, str, Key]:
         known = self._known[key]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from datetime import datetime
 from typing import ClassVar
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.reasons import Reason
 from mirror.runtime.environment import Environment
 from mirror.runtime.supervise import supervise
 from mirror.workers.connection import Connection, State
@@ -22,7 +22,7 @@ from mirror.workers.declarations import Declaration, Declarations, Key, Origin, 
 from mirror.workers.fence_record import FenceRecord, parse_time
 from mirror.workers.inventory import FORMER, Declared
 from mirror.workers.inventory_record import InventoryRecord
-from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers
+from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers, written
 from mirror.workers.secret_provider import own_secrets
 from mirror.workers.spec import WorkerSpec
 from mirror.workers.worker import Worker
@@ -371,7 +371,7 @@ class Registry:
         before, connection = self._record.known.entry(worker.name), worker.connection
         problems = "; ".join(map(str, worker.problems))
         reason = "; ".join(part for part in (connection.because, problems, worker.watches.excess) if part)
-        state, lost_since = connection.state.value, _written(connection.lost_since)
+        state, lost_since = connection.state.value, written(connection.lost_since)
         declared, remark = self._declared(worker), self._declarations.remark(worker.name)
         entry = msgspec.structs.replace(
             before, state=state, lost_since=lost_since, reason=reason, declared=declared, remark=remark
@@ -380,11 +380,13 @@ class Registry:
             entry = entry.with_more(worker.refusal, worker.unserved_kinds)
         if entry == before or connection.state is State.CONNECTING:
             return
-        entry = msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=_written(connection.since))
+        entry = msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=written(connection.since))
         self._record.change(self._record.known.with_entry(worker.name, entry))
         if reason and reason != before.reason:
             usual = "BadAnnotation" if problems else "MirrorsTooLarge"
             self._warn(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
+        if (mistakes := self._declarations.mistakes(worker.name)) and mistakes not in before.remark:
+            self._warn(worker, Reason.UNKNOWN_ANNOTATION, mistakes)
 
     def _declared(self, worker: Worker) -> Declared | None:
         """What `mirror worker list` shows of a worker whose declaration it does not look for."""
@@ -394,7 +396,3 @@ class Registry:
         if holder.is_own:
             return None
         return declared(holder, is_misconfigured=bool(worker.problems), token_expires=worker.token.expires)
-
-
-def _written(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""

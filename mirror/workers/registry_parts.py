@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from mirror.kinds.registry import Kinds
@@ -69,3 +70,8 @@ def other_providers(
         rank = len(found) + 1
         found.append(ProfileProvider(management, profiles, settings.namespace, rank=rank, report=report, log=log))
     return tuple(found)
+
+
+def written(moment: datetime | None) -> str:
+    """As it is recorded; empty for None."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mirror.kinds.own_annotations import wrong_names
 from mirror.kube.connect import MANAGEMENT
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -18,6 +19,16 @@ from mirror.model.drains import DRAINS
 from mirror.model.text import clean
 
 RESERVED_NAMES = (MANAGEMENT,)
+OF_WORKERS = (
+    names.CORDONED,
+    names.DRAIN,
+    names.GONE,
+    names.CAPACITY,
+    names.WEIGHT,
+    names.NAMESPACES,
+    names.NAMESPACE_PREFIX,
+)
+"""Annotations that mean something on what declares a worker."""
 SECRET_SELECTOR = f"{names.WORKER}=true"
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _GLOB = re.compile(r"[a-z0-9*?\[\]!-]{1,63}")
@@ -53,6 +64,8 @@ class WorkerSpec:
     namespaces: tuple[str, ...] = ()
     namespace_prefix: str = ""
     problems: tuple[Problem, ...] = ()
+    mistakes: tuple[str, ...] = ()
+    """Names of annotations that look like ours and mean nothing here: most likely misspelt. They stop nothing."""
     refused: Problem | None = None
     """Why there is no kubeconfig to connect with."""
 
@@ -142,6 +155,7 @@ def spec_of(
         namespaces=reading.globs(names.NAMESPACES),
         namespace_prefix=reading.prefix(names.NAMESPACE_PREFIX),
         problems=tuple(reading.problems),
+        mistakes=wrong_names(found.annotations, OF_WORKERS, others=(names.FOR_CLUSTER_PROFILES,)),
         refused=refused,
     )
 

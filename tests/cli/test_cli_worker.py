@@ -202,6 +202,17 @@ async def test_the_check_names_what_is_missing(clusters: Clusters) -> None:
     assert "create jobs" in text
 
 
+async def test_a_misspelt_annotation_is_a_warning(clusters: Clusters) -> None:
+    """The Secret is well-formed, and the worker takes more Jobs than its author wants (D22)."""
+    await add.add(clusters.asked(no_check=True))
+    assert "annotations" not in await clusters.check()
+    annotations = {"metadata": {"annotations": {"jobmirror.io/capactiy": "3"}}}
+    await clusters.management.api.merge(f"/api/v1/namespaces/{HOME}/secrets/east", annotations)
+
+    text = "unknown annotation jobmirror.io/capactiy (did you mean jobmirror.io/capacity?)"
+    assert (await clusters.check())["annotations"] == ("warn", text)
+
+
 async def test_a_token_that_is_of_no_use_is_found(clusters: Clusters) -> None:
     """Its account is gone."""
     await add.add(clusters.asked(no_check=True))

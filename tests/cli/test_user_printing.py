@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, cast
 
 import click
@@ -13,18 +14,21 @@ import msgspec
 import pytest
 import yaml
 
-from mirror.cli.user import printing
+from mirror.batch.label_selectors import parse
+from mirror.cli.user import printing, watching
 from mirror.cli.user.cluster import Cluster
 from mirror.cli.user.events import event_of
 from mirror.cli.user.failures import Doing, Failure, NotAllowed, failure_of
+from mirror.cli.user.following import Jobs
 from mirror.cli.user.get import Wanted, _listed, columns, filters, sort, summary, why
 from mirror.cli.user.log_output import LONGEST_LINE, Writer
 from mirror.cli.user.log_targets import Choice, Target, choose
+from mirror.cli.user.naming import Chosen
 from mirror.cli.user.pods import Pod, order_of, pod_of
 from mirror.cli.user.printing import Column
 from mirror.cli.user.sources import view_of
 from mirror.cli.user.terminal import Display
-from mirror.cli.user.watching import screen
+from mirror.cli.user.watching import Changes, screen
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.registry import JOB
 from mirror.kube.errors import BadAnswer, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized, Unreachable
@@ -177,7 +181,7 @@ def test_rows_are_sorted_and_counted() -> None:
 
 def source(name: str, minute: int, *, is_over: bool = False) -> Object:
     verdict = [{"type": "Complete", "status": "True"}] if is_over else []
-    metadata = {"namespace": "n", "name": name, "creationTimestamp": f"2026-03-01T11:{minute:02}:00Z"}
+    metadata = {"namespace": "n", "name": name, "uid": name, "creationTimestamp": f"2026-03-01T11:{minute:02}:00Z"}
     found = {"metadata": metadata, "spec": {"managedBy": "jobmirror.io/controller"}, "status": {"conditions": verdict}}
     return decode_object(json.dumps(found).encode())
 
@@ -188,9 +192,50 @@ def test_a_small_screen_shows_what_goes_on_and_is_new() -> None:
 
     lines = screen(jobs, Wanted(), room=2)
 
-    assert [line.split()[0] for line in lines[1:]] == ["new", "old", "…"]
-    assert lines[-1] == "… and 1 more"
-    assert len(screen(jobs, Wanted(), room=3)) == 4
+    assert [line.split()[0] for line in lines[1:]] == ["new", "old", "…", "3"]
+    assert lines[-2:] == ["… and 1 more", "3 Jobs: 2 Waiting, 1 Complete"]
+    assert len(screen(jobs, Wanted(), room=3)) == 5
+    assert "LAG" not in lines[0].split()
+    assert len(screen([], Wanted(), room=3)) == 1
+
+
+def test_a_job_that_leaves_the_filter_is_printed_once_as_it_is_then() -> None:
+    """Who reads a pipe would take it for one that still fits; one that never fitted is none of it."""
+    jobs, changes = Jobs(), Changes(Wanted(filters=filters("", (), ("Waiting",), ())))
+
+    def told(*found: Object) -> list[tuple[str, str]]:
+        return [(view.name, view.state) for view in changes.of(JOB, jobs.replace([*found]))]
+
+    assert told(source("a", 1), source("b", 2), source("over", 3, is_over=True)) == [("a", "Waiting"), ("b", "Waiting")]
+    assert told(source("a", 1, is_over=True), source("b", 2), source("over", 3, is_over=True)) == [("a", "Complete")]
+    assert told(source("a", 4, is_over=True), source("b", 2)) == []
+    assert told(source("a", 4, is_over=True)) == [("b", "Deleted")]
+    assert told(source("a", 5)) == [("a", "Waiting")]
+
+
+def test_a_job_that_a_selector_leaves_out_may_not_be_deleted() -> None:
+    """The server reports both alike."""
+    jobs, changes = Jobs(), Changes(Wanted(filters=filters("!app", (), (), ())))
+    changes.of(JOB, jobs.replace([source("a", 1)]))
+
+    assert [view.state for view in changes.of(JOB, jobs.apply("DELETED", source("a", 1)))] == ["Gone"]
+
+
+async def test_watching_sends_the_labels_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of twenty thousand Jobs one is listed and watched."""
+    asked: list[dict[str, str | None]] = []
+
+    async def follow(cluster: object, resource: object, **more: str | None) -> AsyncGenerator[Jobs, None]:
+        asked.append(more)
+        yield Jobs()
+
+    monkeypatch.setattr(watching, "follow", follow)
+    wanted = Wanted(chosen=Chosen((JOB,)), filters=filters("app=train,tier in (a,b)", (), (), ()))
+
+    await watching._follow(cast(Cluster, SimpleNamespace(namespace="n")), JOB, wanted, lambda kind, jobs: None, [])
+
+    assert [one["labels"] for one in asked] == [wanted.filters.selector]
+    assert parse(wanted.filters.selector) == wanted.filters.labels
 
 
 # -- pods and events ---------------------------------------------------------------------------------------------------
@@ -198,7 +243,13 @@ def test_a_small_screen_shows_what_goes_on_and_is_new() -> None:
 
 def test_a_pod_is_told_in_a_line() -> None:
     """Why it does not run is the reason of a container that waits, or has failed."""
-    waiting = {"name": "main", "ready": False, "restartCount": 3, "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    waiting = {
+        "name": "main",
+        "image": "tool:7",
+        "ready": False,
+        "restartCount": 3,
+        "state": {"waiting": {"reason": "ImagePullBackOff"}},
+    }
     found = pod_of(
         {
             "metadata": {"name": "p", "annotations": {"batch.kubernetes.io/job-completion-index": "4"}},
@@ -208,7 +259,8 @@ def test_a_pod_is_told_in_a_line() -> None:
         JOB,
     )
 
-    assert (found.index, found.ready, found.restarts, found.why) == ("4", "0/1", 3, "ImagePullBackOff")
+    assert (found.index, found.ready, found.restarts) == ("4", "0/1", 3)
+    assert found.why == "ImagePullBackOff: container main: image tool:7"
     assert (found.containers, found.main) == (("init", "main"), "main")
 
 

@@ -126,6 +126,24 @@ async def test_what_is_not_allowed_or_understood_is_wait_and_is_told_where_its_a
         assert f"({told}: treated as Wait)" in (world.annotation(WAITING) or "")
 
 
+async def test_a_misspelt_annotation_of_a_namespace_is_told_there() -> None:
+    """D22: its author looks there; what is another's, or ours and for Jobs, is none."""
+    async with two_workers(**READ) as (world, manager):
+        annotations = {names.PREFIX + "on-workers-loss": "Fence", names.CARRY: "", "acme.io/on-worker-loss": "x"}
+        world.management.server.edit(
+            "namespaces", "default", lambda body: body["metadata"].update(annotations=annotations)
+        )
+        await running_on_east(world, manager)
+        events = [one for one in world.management.server.all("events") if one["involvedObject"]["kind"] == "Namespace"]
+        assert [(one["reason"], one["message"]) for one in events] == [
+            (
+                "UnknownAnnotation",
+                "unknown annotation jobmirror.io/on-workers-loss (did you mean jobmirror.io/on-worker-loss?)",
+            )
+        ]
+        assert mark_of(world.source()["status"]) == ""
+
+
 async def test_a_lease_is_put_on_and_taken_off_when_the_namespace_changes() -> None:
     """18, 19: while the worker is reachable, at once."""
     async with two_workers(**READ) as (world, manager):

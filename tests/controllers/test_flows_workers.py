@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -54,6 +55,45 @@ async def test_a_record_that_cannot_be_read_at_first_is_read_later() -> None:
         assert world.mirrors() == []
         await manager.settle(10)
         assert world.mirrors() == ["east"]
+
+
+async def test_a_misspelt_annotation_of_a_worker_is_told_once_and_stops_nothing() -> None:
+    """D22: by an event on its Secret, and in what `mirror worker list` reads."""
+    world = World()
+    world.add_worker("east", annotations={"capactiy": "1"})
+    text = "unknown annotation jobmirror.io/capactiy (did you mean jobmirror.io/capacity?)"
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(5)
+        assert world.mirrors() == ["east"]
+        assert world.texts("UnknownAnnotation") == [text]
+        assert json.loads(world.record()["east"])["remark"] == text
+        world.annotate_worker("east", capactiy=None, cordonned="true")
+        await manager.settle(5)
+        assert world.texts("UnknownAnnotation")[1:] == [
+            "unknown annotation jobmirror.io/cordonned (did you mean jobmirror.io/cordoned?)"
+        ]
+        world.annotate_worker("east", cordonned=None)
+        await manager.settle(5)
+        assert "remark" not in json.loads(world.record()["east"])
+
+
+async def test_an_annotation_that_is_misspelt_on_a_running_job_is_told() -> None:
+    """D22: what matters only later, too; once a change, and never for a change of a status."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle(5)
+        world.edit(lambda body: body["metadata"]["annotations"].update({names.PREFIX + "on-worker-los": "Wait"}))
+        await manager.settle(5)
+        text = "unknown annotation jobmirror.io/on-worker-los (did you mean jobmirror.io/on-worker-loss?)"
+        assert world.texts("UnknownAnnotation") == [text]
+        (mirror,) = world.mirrors()
+        world.controller(mirror).start("train")
+        await manager.settle(700)
+        world.edit(lambda body: body["metadata"]["annotations"].update({"team": "b"}))
+        await manager.settle(5)
+        assert world.source()["status"]["active"] == 1
+        assert world.texts("UnknownAnnotation") == [text]
 
 
 async def test_a_kind_that_is_not_served_keeps_no_worker_lost() -> None:

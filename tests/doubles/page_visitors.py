@@ -39,7 +39,11 @@ PODS: dict[str, Any] = {
             "status": {
                 "phase": "Pending",
                 "containerStatuses": [
-                    {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "train:7 not found"}}}
+                    {
+                        "name": "train",
+                        "image": "train:7",
+                        "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}},
+                    }
                 ],
             },
         },

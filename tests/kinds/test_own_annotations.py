@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mirror.kinds.own_annotations import MOST, mistakes
+from mirror.kinds.own_annotations import MOST, mistakes, mistakes_since, wrong_names
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import decode_object
 
@@ -42,7 +42,7 @@ def test_what_was_probably_meant_is_said(key: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["jobmirror.io/worker-selector", "jobmirror.io/held", "acme.io/worker-selector", "worker-selector", "a/b"]
+    "key", ["jobmirror.io/worker-selector", "jobmirror.io/held", "acme.io/worker-selector", "priority", "carry", "a/b"]
 )
 def test_ours_and_what_is_anothers_is_no_mistake(key: str) -> None:
     assert found({key: "x"}) == ()
@@ -55,3 +55,53 @@ def test_a_label_of_ours_is_not_read() -> None:
 
 def test_a_few_are_told() -> None:
     assert len(found({f"jobmirror.io/x{n}": "" for n in range(100)})) == MOST
+
+
+def test_a_known_name_without_the_prefix_is_pointed_out() -> None:
+    """Only as it is, and of several words: one word may be anybody's."""
+    assert found({"worker-selector": "eu"}) == (
+        "annotation worker-selector has no effect (did you mean jobmirror.io/worker-selector?)",
+    )
+    assert found({"worker-select": "eu", "priority": "1"}) == ()
+
+
+def since(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
+    old, new = (
+        decode_object(msgspec.json.encode({"metadata": {"name": "a", "annotations": one}})) for one in (before, after)
+    )
+    return mistakes_since(old, new, JOB.own_annotations)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (
+            {},
+            {"jobmirror.io/on-worker-los": "Wait"},
+            ("unknown annotation jobmirror.io/on-worker-los (did you mean jobmirror.io/on-worker-loss?)",),
+        ),
+        (
+            {"jobmirror.io/on-worker-loss": "Wait"},
+            {"jobmirror.io/on-worker-loss": "Wayt"},
+            ("annotation jobmirror.io/on-worker-loss: 'Wayt' is unknown (did you mean Wait?); Wait holds",),
+        ),
+        ({"jobmirror.io/carrry": ""}, {"jobmirror.io/carrry": "", "jobmirror.io/assigned-worker": "east"}, ()),
+        ({"jobmirror.io/carrry": ""}, {"jobmirror.io/carrry": "", "team": "b"}, ()),
+        ({"jobmirror.io/carrry": ""}, {}, ()),
+    ],
+    ids=["new", "another-value", "ours-changed", "others-changed", "removed"],
+)
+def test_only_what_was_changed_is_judged(before: dict[str, str], after: dict[str, str], told: tuple[str, ...]) -> None:
+    assert since(before, after) == told
+
+
+def test_names_on_something_else_than_a_source() -> None:
+    """By what means something there."""
+    known, others = ("jobmirror.io/capacity", "jobmirror.io/namespace-prefix"), ("jobmirror.io/for-cluster-profiles",)
+    annotations = ("jobmirror.io/capactiy", "namespace-prefix", "jobmirror.io/for-cluster-profiles", "a/b", "capacity")
+
+    assert wrong_names(annotations, known, others=others) == (
+        "unknown annotation jobmirror.io/capactiy (did you mean jobmirror.io/capacity?)",
+        "annotation namespace-prefix has no effect (did you mean jobmirror.io/namespace-prefix?)",
+    )
+    assert len(wrong_names([f"jobmirror.io/x{n}" for n in range(100)], known)) == MOST

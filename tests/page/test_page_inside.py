@@ -46,11 +46,41 @@ def test_any_answer_is_drawn(found: dict[str, Any]) -> None:
 def test_pods_say_why_they_do_not_run() -> None:
     """And each container leads to its log."""
     drawn = inside.pods(PODS, NOW)
-    assert "ImagePullBackOff: train:7 not found" in drawn
+    assert "ImagePullBackOff: container train: image train:7: not found" in drawn
     assert ">1/2<" in drawn
     assert drawn.count("data-container") == 3
     assert 'data-pod="train-resnet-large-1-q9d4m" data-container="train"' in drawn
     assert "no pods" in inside.pods({"items": []}, NOW)
+
+
+def test_an_init_container_that_fails_says_why_and_has_its_log() -> None:
+    """The others only wait for it, and count for readiness."""
+    waits = {"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}
+    fails = {
+        "name": "fetch",
+        "restartCount": 4,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 7}},
+    }
+    spec = {"initContainers": [{"name": "fetch"}], "containers": [{"name": "main"}]}
+    status = {"phase": "Pending", "initContainerStatuses": [fails], "containerStatuses": [waits]}
+
+    drawn = inside.pods({"items": [{"metadata": {"name": "p"}, "spec": spec, "status": status}]}, NOW)
+
+    assert "CrashLoopBackOff: container fetch: exit code 7" in drawn
+    assert "PodInitializing" not in drawn
+    assert drawn.index('data-container="fetch"') < drawn.index('data-container="main"')
+    assert ">0/1<" in drawn
+    assert ">4<" in drawn
+
+
+def test_a_pod_that_no_node_takes_says_why() -> None:
+    """By its condition; it has no containers yet."""
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+
+    drawn = inside.pods({"items": [{"status": {"phase": "Pending", "conditions": [unscheduled]}}]}, NOW)
+
+    assert "Unschedulable: 0/3 nodes" in drawn
 
 
 def test_events_are_newest_first() -> None:

@@ -201,7 +201,7 @@ async def test_what_is_inside_a_mirror_is_shown(house: House) -> None:
     assert 'data-part="pods"' in page
     assert "cannot show this here" not in page
     _, pods = await house.get(f"{TRAIN}/pods", **bearer("admin"))
-    assert "ImagePullBackOff: train:7 not found" in pods
+    assert "ImagePullBackOff: container train: image train:7: not found" in pods
     assert "ImagePullBackOff" in pods
     assert (await house.get(f"{TRAIN}/nothing", **bearer("admin")))[0] == 404
     async with house.session.get(f"{house.url}{TRAIN}/log?pod=a", headers=bearer("admin")) as answer:

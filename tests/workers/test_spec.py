@@ -52,6 +52,16 @@ def test_annotations_are_read(annotations: dict[str, str], field: str, value: An
     assert spec.problems == ()
 
 
+def test_a_misspelt_annotation_is_pointed_out_and_stops_nothing() -> None:
+    """An unbounded worker is what its author did not want (D22)."""
+    spec = read_spec(secret({"capactiy": "3", "cordonned": "true", "weight": "2", "for-cluster-profiles": "a"}))
+    assert spec.mistakes == (
+        "unknown annotation jobmirror.io/capactiy (did you mean jobmirror.io/capacity?)",
+        "unknown annotation jobmirror.io/cordonned (did you mean jobmirror.io/cordoned?)",
+    )
+    assert (spec.problems, spec.capacity, spec.cordoned) == ((), None, False)
+
+
 @pytest.mark.parametrize(
     ("key", "text"),
     [

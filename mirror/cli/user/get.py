@@ -51,6 +51,11 @@ class Filters:
     reasons: frozenset[str] = frozenset()
     """In lower case."""
 
+    @property
+    def selector(self) -> str:
+        """The labels as a server takes them."""
+        return ",".join(map(str, self.labels))
+
     def fits(self, job: Object, view: JobView) -> bool:
         """Whether a Job is shown."""
         return (
@@ -145,7 +150,7 @@ async def _listed(
     seen: list[JobView] = []
     left_out: list[Failure] = []
     for kind in wanted.chosen.kinds:
-        fields, labels = wanted.chosen.field_selector(kind), ",".join(map(str, wanted.filters.labels))
+        fields, labels = wanted.chosen.field_selector(kind), wanted.filters.selector
         pages = cluster.object_pages(kind.resource, namespace=namespace, fields=fields, labels=labels)
         found: list[JobView] = []
         try:
@@ -299,13 +304,14 @@ def needs_kinds(seen: Iterable[JobView], wanted: Wanted) -> bool:
     return any(view.kind != plain for view in seen)
 
 
-def columns(now: datetime, wanted: Wanted, *, with_kinds: bool = False) -> list[Column[JobView]]:
+def columns(now: datetime, wanted: Wanted, *, with_kinds: bool = False, with_lag: bool = True) -> list[Column[JobView]]:
     """The table's columns.
 
     Args:
         now: what ages are relative to.
         wanted: what is listed; over all namespaces each row says its own.
         with_kinds: whether names say the kind, too.
+        with_lag: whether the manager was asked how far statuses are behind.
     """
 
     def lag(view: JobView) -> str:
@@ -320,7 +326,7 @@ def columns(now: datetime, wanted: Wanted, *, with_kinds: bool = False) -> list[
         Column("COMPLETIONS", done, rank=1),
         Column("DURATION", lambda view: printing.lasted(view.started, view.finished, now), rank=2),
         Column("AGE", lambda view: printing.lasted(view.created, "", now)),
-        Column("LAG", lag, rank=3),
+        *([Column[JobView]("LAG", lag, rank=3)] if with_lag else []),
         Column("ACTIVE", lambda view: str(view.active), is_wide=True),
         Column("FAILED", lambda view: str(view.failed), is_wide=True),
         Column("UID", lambda view: view.uid, is_wide=True),

@@ -17,11 +17,11 @@ from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.terminal import display
 from mirror.kinds.base import Kind
+from mirror.workers.pod_why import container_statuses, why_of
 
 Json = Mapping[str, object]
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
-_STATUSES = ("initContainerStatuses", "containerStatuses")
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     phase: str
     why: str = ""
-    """The reason of a container that waits or has failed."""
+    """Why it does not run: reason and text of what is in trouble, else of a container that waits or has failed."""
     index: str = ""
     role: str = ""
     """Which part of the object it is, where its kind has parts."""
@@ -85,7 +85,6 @@ def pod_of(pod: Json, kind: Kind | None = None) -> Pod:
     annotations, labels = views.mapping(metadata.get("annotations")), views.mapping(metadata.get("labels"))
     index = kind.pod_index if kind is not None else ""
     init, main = (_names(spec, part) for part in ("initContainers", "containers"))
-    statuses = [views.mapping(one) for part in _STATUSES for one in views.items(status.get(part))]
     own = [views.mapping(one) for one in views.items(status.get("containerStatuses"))]
     ready = sum(one.get("ready") is True for one in own)
     phase = views.text(status.get("phase")) or "Unknown"
@@ -93,11 +92,11 @@ def pod_of(pod: Json, kind: Kind | None = None) -> Pod:
     return Pod(
         name=views.text(metadata.get("name")),
         phase="Terminating" if metadata.get("deletionTimestamp") else phase,
-        why=next(filter(None, map(_why, statuses)), "") or views.text(status.get("reason")),
+        why=why_of(pod),
         index=views.text(annotations.get(index)) or views.text(labels.get(index)),
         role=kind.pod_roles.of(labels) if kind is not None else "",
         ready=f"{ready}/{len(main)}",
-        restarts=sum(views.number(one.get("restartCount")) for one in statuses),
+        restarts=sum(views.number(one.get("restartCount")) for one in container_statuses(status)),
         node=views.text(spec.get("nodeName")),
         created=views.text(metadata.get("creationTimestamp")),
         containers=(*init, *main),
@@ -133,13 +132,3 @@ def columns(now: datetime, *, has_roles: bool = False) -> Sequence[Column[Pod]]:
 
 def _names(spec: Json, part: str) -> tuple[str, ...]:
     return tuple(views.text(views.mapping(one).get("name")) for one in views.items(spec.get(part)))
-
-
-def _why(status: Json) -> str:
-    state = views.mapping(status.get("state"))
-    waiting, ended = views.mapping(state.get("waiting")), views.mapping(state.get("terminated"))
-    reason = views.text(waiting.get("reason"))
-    if reason:
-        return reason
-    code = views.number(ended.get("exitCode"))
-    return f"{views.text(ended.get('reason')) or 'Error'} (exit code {code})" if code else ""

@@ -13,8 +13,8 @@ from mirror.cli.user.terminal import Display, display
 DRAWN_AT_MOST_EVERY_SECONDS = 0.2
 DRAWN_AT_LEAST_EVERY_SECONDS = 0.8
 """Ages go on while nothing happens."""
-_LINES_BESIDE = 3
-"""Of a terminal: the heading, the line that says what is left out, and the cursor's."""
+_LINES_BESIDE = 4
+"""Of a terminal: the heading, the lines that say what is left out and how many there are, and the cursor's."""
 
 Lines = Callable[[int, Display], Sequence[str]]
 """What to show now: for so many rows beside the heading, on such a display."""

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,11 +15,12 @@ from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure, KindNotServed, NotAllowed
 from mirror.cli.user.following import Jobs, follow
-from mirror.cli.user.get import Wanted, columns, full_name, needs_kinds, sort
+from mirror.cli.user.get import EVERY_JOB, Wanted, columns, full_name, needs_kinds, sort, summary
 from mirror.cli.user.options import Where
 from mirror.cli.user.screen import redrawn
 from mirror.cli.user.terminal import PLAIN, Display
 from mirror.kinds.base import Kind
+from mirror.kube.objects import Object
 from mirror.model.views import JobView
 
 Tell = Callable[[Kind, Jobs], None]
@@ -42,7 +44,8 @@ async def watch(where: Where, wanted: Wanted) -> None:
 async def _follow(cluster: Cluster, kind: Kind, wanted: Wanted, tell: Tell, left_out: list[Failure]) -> None:
     """Follow one kind; one that is not served, or may not be listed, is left out as in ``get``."""
     namespace = None if wanted.everywhere else cluster.namespace
-    changes = follow(cluster, kind.resource, namespace=namespace, fields=wanted.chosen.field_selector(kind))
+    fields, labels = wanted.chosen.field_selector(kind), wanted.filters.selector
+    changes = follow(cluster, kind.resource, namespace=namespace, fields=fields, labels=labels)
     try:
         async with aclosing(changes):
             async for jobs in changes:
@@ -55,17 +58,47 @@ async def _follow(cluster: Cluster, kind: Kind, wanted: Wanted, tell: Tell, left
             printing.remark(failure.message)
 
 
+class Changes:
+    """What is printed of each change: also of a Job that the filters have left out since, once, as it is now."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._unfiltered = replace(wanted, filters=EVERY_JOB)
+        self._printed: set[str] = set()
+        """Uids of those that fit when they were printed last."""
+
+    def of(self, kind: Kind, jobs: Jobs) -> list[JobView]:
+        """One after the other; those that are gone with a state of their own."""
+        wanted, printed = self._wanted, self._printed
+        changed = [jobs.all[key] for key in jobs.changed if key in jobs.all]
+        seen = wanted.views(kind, changed)
+        fitting = {view.uid for view in seen}
+        left = []
+        if wanted.filters != EVERY_JOB:
+            rest = [job for job in changed if job.metadata.uid in printed and job.metadata.uid not in fitting]
+            left = self._unfiltered.views(kind, rest)
+        # The server reports a Job whose labels do not match any more as it does one that is deleted.
+        state = "Gone" if wanted.filters.labels else "Deleted"
+        over = self._unfiltered.views(kind, [job for job in jobs.gone.values() if self._was_seen(kind, job)])
+        gone = [msgspec.structs.replace(view, state=state) for view in over]
+        printed |= fitting
+        printed -= {view.uid for view in (*left, *gone)}
+        return [*seen, *left, *gone]
+
+    def _was_seen(self, kind: Kind, job: Object) -> bool:
+        return job.metadata.uid in self._printed or bool(self._wanted.views(kind, [job]))
+
+
 @asynccontextmanager
 async def _printer(wanted: Wanted) -> AsyncIterator[Tell]:
     """A line per change, as soon as it is known, with a heading first."""
     widths: list[int] = []
     with_kinds = False
+    changes = Changes(wanted)
 
     def tell(kind: Kind, jobs: Jobs) -> None:
         nonlocal with_kinds
-        changed = [jobs.all[key] for key in jobs.changed if key in jobs.all]
-        seen = wanted.views(kind, changed)
-        seen += [msgspec.structs.replace(view, state="Deleted") for view in wanted.views(kind, jobs.gone.values())]
+        seen = changes.of(kind, jobs)
         with_kinds = with_kinds or needs_kinds(seen, wanted)
         printing.say(_lines(seen, wanted, widths, with_kinds=with_kinds))
         sys.stdout.flush()
@@ -83,7 +116,7 @@ def _lines(seen: Iterable[JobView], wanted: Wanted, widths: list[int], *, with_k
     elif wanted.form == "name":
         yield from map(full_name, seen)
     else:
-        shown = columns(datetime.now(UTC), wanted, with_kinds=with_kinds)
+        shown = columns(datetime.now(UTC), wanted, with_kinds=with_kinds, with_lag=False)
         yield from printing.table(shown, seen, wide=wanted.form == "wide", widths=widths)
 
 
@@ -106,11 +139,16 @@ async def _screen(wanted: Wanted) -> AsyncIterator[Tell]:
 
 
 def screen(seen: Sequence[JobView], wanted: Wanted, *, room: int, on: Display = PLAIN) -> list[str]:
-    """The table as it fits into so many lines, what goes on and what is new first, and how many Jobs are left out."""
+    """The table as it fits into so many lines, what goes on and what is new first; how many are left out, and in which
+    state how many are.
+
+    ``room`` is for Jobs: beside them there are the heading and two lines more at most.
+    """
     ordered = sorted(seen, key=lambda view: (view.created, view.namespace, view.name), reverse=True)
     ordered.sort(key=lambda view: view.is_finished)
     sort(ordered, wanted.sorted_by)
-    shown = columns(datetime.now(UTC), wanted, with_kinds=needs_kinds(ordered, wanted))
+    shown = columns(datetime.now(UTC), wanted, with_kinds=needs_kinds(ordered, wanted), with_lag=False)
     lines = printing.table(shown, ordered[:room], wide=wanted.form == "wide", on=on)
     left_out = len(ordered) - room
-    return [*lines, f"… and {left_out} more"] if left_out > 0 else lines
+    more = [f"… and {left_out} more"] if left_out > 0 else []
+    return [*lines, *more, *([summary(ordered)] if ordered else [])]

@@ -73,6 +73,9 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
     except BadSecret as error:
         return [fail("secret", str(error), f"mirror worker add {name} --context CONTEXT writes it anew")]
     findings = [_judge_annotations(spec)]
+    if spec.mistakes:
+        fix = f"correct the name on Secret {name}: nothing follows it as it is"
+        findings.append(warn("annotations", "; ".join(spec.mistakes), fix))
     # A manager that is connected through a loopback address has opted in to it, and runs where it leads.
     is_connected = context.inventory.entry(name).state == State.CONNECTED.value
     allow = {**LOOPBACK, **context.allow} if is_connected else context.allow
