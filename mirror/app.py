@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror.batch import rule_names
@@ -28,7 +29,7 @@ from mirror.serving.health import serve
 from mirror.settings.schema import Settings
 from mirror.sharded import Sharded
 from mirror.sharding.share import Share
-from mirror.starting import check_kinds, check_namespace, management_uid
+from mirror.starting import check_namespace, find_multikueue, management_uid
 from mirror.telemetry.logs import Log, get_log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
@@ -271,7 +272,7 @@ async def _build(
         return await connections.worker(name, kubeconfig, permit)
 
     wanted = mirroring_settings(settings, management_uid=uid, server_knows_rule_names=knows_names)
-    await check_kinds(management, wanted.kinds)
+    wanted = replace(wanted, multikueue=await find_multikueue(management, wanted.kinds, log))
     slots = settings.sharding.slots
     mirroring = build_mirroring(
         management, replace(wanted, share=Share(slots=slots)), connector=connect, environment=environment, traces=traces
@@ -305,6 +306,8 @@ async def _build(
 
         schemas = KindSchemas(management, kinds_by_path(wanted.kinds, settings.kinds), mirroring.look_again, log=log)
         manager.kept.append(("check kinds", schemas.run))
+    if (multikueue := wanted.multikueue) is not None:
+        manager.kept.append(("look for MultiKueue", partial(multikueue.run, management, mirroring.look_again)))
     beside = sharded.mirrorings if sharded is not None else tuple
     gauges = Gauges(mirroring, beside=beside, cluster=management.name, metrics=metrics, clock=clock)
     metrics.before_scrape(gauges.refresh)

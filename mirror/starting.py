@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 import tenacity
 
+from mirror.controllers.multikueue import MultiKueue
+from mirror.kinds import registry
 from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.discovery import Sender, is_served
+from mirror.kube.discovery import Sender
 from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, refusal_of
-from mirror.kube.resources import EVENTS, NAMESPACES, Resource
-from mirror.model import names
+from mirror.kube.resources import EVENTS, NAMESPACES
 from mirror.model.endings import CannotStart
 from mirror.telemetry.logs import Log
 from mirror.workers.probes import Unsupported, check_version
 
 OLDEST_MANAGEMENT_MINOR = 32
-MULTIKUEUE_VERSIONS = ("v1beta2", "v1beta1")
 START_SECONDS = 60.0
 
 
@@ -73,21 +72,18 @@ async def check_namespace(management: Client, namespace: str) -> None:
         return
 
 
-async def check_kinds(management: Sender, kinds: Kinds) -> None:
-    """Whether nobody else takes what is ours: some kinds admit only the value that MultiKueue looks for (D25).
+async def find_multikueue(management: Sender, kinds: Kinds, log: Log) -> MultiKueue | None:
+    """What may run objects of some kinds, too, after a first look; None: no kind is concerned, and nothing is asked."""
+    if kinds is registry.BUILT_IN:
+        return None
+    from mirror.kinds.declared.kind import DeclaredKind  # only where there are some
 
-    Raises:
-        CannotStart: a Kueue with MultiKueue is on the management cluster.
-    """
-    shared = [kind.name for kind in kinds if kind.managed_by_value == names.MULTIKUEUE_MANAGED_BY]
-    for version in MULTIKUEUE_VERSIONS if shared else ():
-        clusters = Resource("kueue.x-k8s.io", version, "multikueueclusters", "MultiKueueCluster", namespaced=False)
-        with suppress(KubeError):  # who does not say is asked by nobody else either
-            if await is_served(management, clusters):
-                raise CannotStart(
-                    f"kinds: {', '.join(shared)} would be taken by the MultiKueue of this cluster, too, which looks for"
-                    f" {names.MULTIKUEUE_MANAGED_BY}: leave them out, or set their managedBy.value"
-                )
+    shared = [kind for kind in kinds if isinstance(kind, DeclaredKind) and kind.is_shared]
+    if not shared:
+        return None
+    multikueue = MultiKueue(shared, log=log)
+    await multikueue.look(management)
+    return multikueue
 
 
 def _probing_event(namespace: str) -> requests.Request:

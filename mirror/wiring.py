@@ -307,5 +307,5 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         history=History(clock, is_kept=settings.keep_history, why_there=partial(why_there, assigner)),
         queue=queue,
         intake=intake,
-        stopped=StoppedKinds(clock),
+        stopped=StoppedKinds(clock, settings.multikueue),
     )

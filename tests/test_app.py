@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from doubles.clock import LoopClock
 from doubles.jobs import job
+from doubles.multikueue import DEFINITIONS, clusters_definition
 from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
@@ -20,18 +22,17 @@ from mirror.controllers.mirroring_settings import mirroring_settings
 from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
-from mirror.kinds.declared.choosing import kinds_of
-from mirror.kube.errors import PageNotFound
-from mirror.kube.requests import Request
 from mirror.model import names
 from mirror.model.endings import CannotStart
+from mirror.planes.plane import control_plane
+from mirror.planes.shape import NONE, Shape
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import LeadershipLost
-from mirror.settings.kinds import KindEntry, ManagedByField
+from mirror.settings.kinds import KindEntry
 from mirror.settings.load import parse
 from mirror.settings.schema import LeaderElection, Settings, Tracing
-from mirror.starting import check_kinds, management_uid
+from mirror.starting import management_uid
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
@@ -338,29 +339,24 @@ def test_nothing_goes_along_from_where_credentials_of_workers_are() -> None:
     assert [bool(policy.allowed(one)) for one in ("own", "capi", "fleet", "default")] == [False] * 3 + [True]
 
 
-class Discovery:
-    """A management cluster that serves these resources."""
-
-    def __init__(self, **served: str) -> None:
-        self._served = {f"/apis/kueue.x-k8s.io/{version}": name for version, name in served.items()}
-
-    async def send(self, request: Request) -> bytes:
-        if request.path not in self._served:
-            raise PageNotFound("404")
-        return f'{{"resources": [{{"name": "{self._served[request.path]}"}}]}}'.encode()
-
-
-@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-async def test_a_kind_that_a_multikueue_here_would_take_keeps_it_from_starting(version: str) -> None:
-    """D25: some kinds admit only its value; two would run one object. A Kueue alone, or another value, is no harm."""
-    shared, own = KindEntry(kind="TrainJob"), KindEntry(kind="JobSet")
-    beside = Discovery(**{version: "multikueueclusters"})
-    with pytest.raises(CannotStart, match=r"^kinds: TrainJob would be taken by the MultiKueue of this cluster"):
-        await check_kinds(beside, kinds_of([own, shared]))
-    await check_kinds(beside, kinds_of([own]))
-    await check_kinds(Discovery(**{version: "clusterqueues"}), kinds_of([shared]))
-    changed = KindEntry(kind="TrainJob", managed_by=ManagedByField(value="example.com/mirror"))
-    await check_kinds(beside, kinds_of([changed]))
+@pytest.mark.slow
+async def test_a_kueue_here_does_not_keep_it_from_starting(log_lines: list[dict[str, object]]) -> None:
+    """D25: its MultiKueue may run objects of some kinds, too; that those are not placed is logged."""
+    shape = Shape(name="management", controllers=NONE)
+    async with control_plane(shape, clock=LoopClock(), chance=random.Random(0)) as plane:
+        await plane.api.create("/api/v1/namespaces", {"metadata": {"name": HOME}})
+        await plane.api.create(DEFINITIONS, clusters_definition())
+        settings = Settings(kinds=(KindEntry(kind="JobSet"), KindEntry(kind="TrainJob")))
+        environment = Environment(SystemClock(), get_log("test"), Metrics())
+        manager = await _build(settings, plane.client(peer="manager"), environment)
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as scope:
+            scope.create_task(manager.run(stop), name="manager")
+            await asyncio.sleep(5)
+            assert manager.is_working
+            stop.set()
+    (line,) = [line for line in log_lines if line["event"] == "kind not mirrored"]
+    assert (line["kind"], "besideKueue: true" in str(line["because"])) == ("TrainJob", True)
 
 
 async def test_traces_without_their_extra_keep_it_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:

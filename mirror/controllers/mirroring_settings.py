@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mirror.controllers.multikueue import MultiKueue
 from mirror.decide.snapshot import Policy
 from mirror.kinds import registry
 from mirror.kinds.base import MirrorTransform
@@ -51,6 +52,8 @@ class MirroringSettings:
     share: Share = EVERYTHING
     """Which workers, and the sources that are placed on them (S1)."""
     terms: Terms = NO_TERMS
+    multikueue: MultiKueue | None = None
+    """What of the management cluster may run objects of some kinds, too; None: nothing."""
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:

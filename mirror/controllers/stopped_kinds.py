@@ -1,13 +1,15 @@
 """Kinds that something on the management cluster runs although their objects name us: no more are placed (D20, D25).
 
 Controllers that do not know ``managedBy`` (Trainer before 2.3, JAXJob's) write statuses of our sources, which a rule
-sees at one of them. Here it is known of its kind, for a while after it was last seen. Used by ``observing``.
+sees at one of them. Here it is known of its kind, for a while after it was last seen. Others may be run by a MultiKueue
+(``multikueue``). Used by ``observing``.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 
+from mirror.controllers.multikueue import MultiKueue, why_shared
 from mirror.kinds.base import Kind
 from mirror.model.reasons import Obstruction, Reason
 from mirror.runtime.clock import Clock
@@ -19,8 +21,9 @@ MOST_SOURCES = 10_000
 class StoppedKinds:
     """By name of the kind, until when it is stopped."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, multikueue: MultiKueue | None = None) -> None:
         self._clock = clock
+        self._multikueue = multikueue
         self._until: dict[str, float] = {}
         # Sources that had a status before they were placed: that is seen for as long as they exist, and counts once.
         self._noted: OrderedDict[str, None] = OrderedDict()
@@ -41,17 +44,25 @@ class StoppedKinds:
         self._noted[uid] = None
         if len(self._noted) > MOST_SOURCES:
             self._noted.popitem(last=False)
-        was_stopped = self.is_stopped(kind)
+        was_stopped = self._is_run_here(kind)
         self._until[kind.name] = self._clock.monotonic() + STOPPED_SECONDS
         return not was_stopped
 
     def is_stopped(self, kind: Kind) -> bool:
         """Whether nothing of this kind is placed now."""
-        return self._until.get(kind.name, float("-inf")) > self._clock.monotonic()
+        return self._may_multikueue_run(kind) or self._is_run_here(kind)
 
     def why(self, kind: Kind) -> Obstruction | None:
         """What a source of this kind waits for; None: its kind is not stopped."""
-        return Obstruction(Reason.KIND_RUNS_HERE, what_to_do(kind)) if self.is_stopped(kind) else None
+        if self._may_multikueue_run(kind):
+            return Obstruction(Reason.MULTIKUEUE_HERE, why_shared(kind))
+        return Obstruction(Reason.KIND_RUNS_HERE, what_to_do(kind)) if self._is_run_here(kind) else None
+
+    def _may_multikueue_run(self, kind: Kind) -> bool:
+        return self._multikueue is not None and self._multikueue.may_run(kind)
+
+    def _is_run_here(self, kind: Kind) -> bool:
+        return self._until.get(kind.name, float("-inf")) > self._clock.monotonic()
 
 
 def what_to_do(kind: Kind) -> str:

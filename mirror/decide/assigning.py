@@ -16,7 +16,7 @@ from mirror.decide.writing import shown_obstruction, source_write
 from mirror.kinds import own_annotations
 from mirror.model import names
 from mirror.model.losses import OnLoss, OnMirrorLoss
-from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
+from mirror.model.reasons import OF_NO_WORKER, STOPPED_KINDS, Obstruction, Reason
 
 WAITING_LOOK_SECONDS = 60.0
 RELEASE_AGAIN_SECONDS = 60.0
@@ -94,7 +94,7 @@ def _wait_for_assignment(seen: Snapshot) -> Plan:
     # Although it may wait already: its request may be another one by now. Before the write, which takes a while.
     request = RequestAssignment(is_reason_reported=why is not None)
     again = [later] if later is not None else []
-    if not why or why.reason == Reason.KIND_RUNS_HERE or seen.avoided:
+    if not why or why.reason in STOPPED_KINDS or seen.avoided:
         again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a worker, or another reason to wait
     requests = () if is_invalid else (request,)
     mistakes = _point_out_mistakes(seen) if write else ()

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     INVALID_ANNOTATION = "InvalidAnnotation"
     UNSUPPORTED_SPEC = "UnsupportedSpec"
     KIND_RUNS_HERE = "KindRunsHere"
+    MULTIKUEUE_HERE = "MultiKueueHere"
 
     # On a worker: condition jobmirror.io/Progressing is False, or Unknown while the worker is unreachable.
     WORKER_UNREACHABLE = "WorkerUnreachable"
@@ -94,7 +95,9 @@ SHOWN = tuple(one for one in Reason if one not in UNWRITABLE | _OF_EVENTS)
 """Shown by a condition, so that Jobs can be counted by it."""
 DEPENDENCIES = frozenset((Reason.DEPENDENCY_MISSING, Reason.DEPENDENCY_CONFLICT, Reason.DEPENDENCY_REFUSED))
 """About what a Job refers to, not about the Job itself (D27)."""
-OF_NO_WORKER = frozenset((Reason.INVALID_ANNOTATION, Reason.UNSUPPORTED_SPEC, Reason.KIND_RUNS_HERE))
+STOPPED_KINDS = frozenset((Reason.KIND_RUNS_HERE, Reason.MULTIKUEUE_HERE))
+"""Something on the management cluster runs objects of this kind, or may."""
+OF_NO_WORKER = STOPPED_KINDS | {Reason.INVALID_ANNOTATION, Reason.UNSUPPORTED_SPEC}
 """Nothing that a worker does changes it: only the Job itself, or the management cluster."""
 WORKERS_PODS = frozenset(
     (

@@ -149,6 +149,8 @@ class KindEntry(Section, frozen=True):
     """``plural.version.group``."""
     short_names: Annotated[tuple[str, ...], rules.WORDS] = ()
     managed_by: ManagedByField = ManagedByField()
+    beside_kueue: Annotated[bool, rules.SWITCH] = False
+    """Where ``managedBy.value`` is MultiKueue's: no queue on the management cluster dispatches its objects."""
     suspend: SuspendField = SuspendField()
     done: Done = Done()
     strip: Annotated[tuple[str, ...], rules.PATHS] = ()

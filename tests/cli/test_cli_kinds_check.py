@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from doubles.multikueue import clusters_definition
+from msgspec import structs
 from test_cli_worker import HOME, RBAC, Clusters, clusters
 from test_cli_worker_drain import registered
 
@@ -21,7 +23,7 @@ from mirror.kinds.declared.recorded import text_of
 from mirror.kinds.registry import JOB, Kinds
 from mirror.model import names
 from mirror.planes.api import Api
-from mirror.settings.kinds import KindEntry
+from mirror.settings.kinds import KindEntry, ManagedByField
 from mirror.settings.load import parse
 
 __all__ = ["clusters"]
@@ -105,6 +107,25 @@ async def test_each_cluster_is_asked_for_each_kind(clusters: Clusters) -> None:
     await add.add(clusters.asked(no_check=True, kinds="jobset"))
     assert await seen(clusters) == {"management": GRANTED, "east": GRANTED}
     assert (await clusters.check())["kind JobSet"] == GRANTED
+
+
+@pytest.mark.slow
+async def test_a_kind_that_a_multikueue_may_run_is_a_failure(clusters: Clusters) -> None:
+    """D25: with what to do; a worker's Kueue is no matter, nor what the operator has answered for."""
+    shared = KindEntry(kind="JobSet", managed_by=ManagedByField(value=names.MULTIKUEUE_MANAGED_BY))
+    await registered(clusters)
+    for plane, side in ((clusters.management, "management"), (clusters.east, "worker")):
+        await define(plane.api)
+        await grant(plane.api, f"{side}-jobset.yaml")
+        await plane.api.create(DEFINITIONS, clusters_definition())
+    await record(clusters, text_of(kinds_of([shared])))
+    found = await seen(clusters)
+    assert found["east"] == GRANTED
+    verdict, text = found["management"]
+    assert verdict == "fail"
+    assert text.startswith("served as v1alpha2; none is placed: a Kueue on the management cluster serves multikueueclu")
+    await record(clusters, text_of(kinds_of([structs.replace(shared, beside_kueue=True)])))
+    assert await seen(clusters) == {"management": GRANTED, "east": GRANTED}
 
 
 async def test_a_worker_that_something_else_declares_is_not_passed_over(clusters: Clusters) -> None:

@@ -167,6 +167,7 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.controlplane up --workers 1": "starts control planes, and waits for Ctrl-C",
     "python -m e2e.controlplane up --bare --workers 1": "starts control planes, and waits for Ctrl-C",
     "kubectl get workloads -n team-a": _QUEUES,
+    "kubectl get admissionchecks,clusterqueues -o yaml": _QUEUES,
     "kubectl --kubeconfig east.kubeconfig -n team-a patch workload job-train-1a2b3 --type merge"
     ' -p \'{"spec":{"active":false}}\'': _QUEUES,
     "helm install kueue oci://registry.k8s.io/kueue/charts/kueue --version 0.19.2 --namespace kueue-system"

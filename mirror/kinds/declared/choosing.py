@@ -14,6 +14,7 @@ from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.declared.status import StoredSource
 from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Meta, Object
+from mirror.model import names
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import Problem, read_section
 from mirror.settings.rule import suggestion
@@ -109,6 +110,9 @@ def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
             found.append(Problem(f"{path}.{name}.path", f"expected one field below spec, got {text}"))
     if entry.suspend.path and entry.suspend.held == entry.suspend.running:
         found.append(Problem(f"{path}.suspend.held", "must differ from running"))
+    if entry.beside_kueue and entry.managed_by.value != names.MULTIKUEUE_MANAGED_BY:
+        what = f"has no effect where managedBy.value is not {names.MULTIKUEUE_MANAGED_BY}; remove it"
+        found.append(Problem(f"{path}.besideKueue", what))
     if found:
         return found
     form, nothing = Form.of(entry), Object(Meta())

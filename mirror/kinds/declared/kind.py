@@ -70,6 +70,9 @@ class DeclaredKind:
         self.has_time_to_live = bool(entry.time_to_live)
         self.managed_by_field = entry.managed_by.path
         self.managed_by_value = entry.managed_by.value
+        names_multikueue = entry.managed_by.value == names.MULTIKUEUE_MANAGED_BY
+        self.is_shared = names_multikueue and not entry.beside_kueue
+        """Whether a MultiKueue on the management cluster may run its objects, too (D25)."""
         self.pod_index = entry.pod_index
         self.pod_owners = self._form.pod_owners
         self.pod_roles = PodRoles(*(getattr(entry.pod_role, name) for name in ("label", "number", "first", "without")))

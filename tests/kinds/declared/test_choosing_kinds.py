@@ -12,6 +12,7 @@ from mirror.kinds import registry
 from mirror.kinds.declared.choosing import BadKinds, built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.registry import Kinds
+from mirror.model import names
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import SettingsError, parse
 
@@ -62,6 +63,16 @@ def test_one_of_the_table_can_be_had_otherwise() -> None:
     by_resource = chosen("\n- {resource: jobsets.v1alpha2.jobset.x-k8s.io, theirs: [spec.network]}")["JobSet"]
     assert isinstance(by_resource, DeclaredKind)
     assert by_resource.entry.theirs == ("spec.network",)
+
+
+def test_an_operator_may_say_that_multikueue_dispatches_none() -> None:
+    """Of a built-in kind, too; of one that does not name it the field would mean nothing."""
+    for text, is_shared in (("TrainJob", True), ("{kind: TrainJob, besideKueue: true}", False)):
+        kind = chosen(f"\n- {text}")["TrainJob"]
+        assert isinstance(kind, DeclaredKind)
+        assert (kind.managed_by_value, kind.is_shared) == (names.MULTIKUEUE_MANAGED_BY, is_shared)
+    with pytest.raises(BadKinds, match=r"^kinds\[0\].besideKueue: has no effect where managedBy.value is not kueue"):
+        chosen("\n- {kind: JobSet, besideKueue: true}")
 
 
 RESET = """

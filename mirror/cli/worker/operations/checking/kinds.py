@@ -14,6 +14,7 @@ from mirror.cli.worker.operations.checking.judging import Finding, fail, ok, war
 from mirror.cli.worker.operations.checking.reviewing import allowed
 from mirror.cli.worker.operations.roles import ACCOUNT
 from mirror.cli.worker.operations.sites import ManagementCluster
+from mirror.controllers.multikueue import CLUSTERS, what_is_here, what_to_do
 from mirror.kinds import permissions
 from mirror.kinds.base import Kind
 from mirror.kinds.declared.choosing import built_in
@@ -46,6 +47,8 @@ class KindFacts:
     """Paths of its entry that are no fields there."""
     has_status: bool = True
     """Whether its definition has the status subresource."""
+    is_shared: bool = False
+    """Whether a MultiKueue of this cluster may run its objects, too."""
     trouble: str = ""
     """Why nothing is known."""
 
@@ -75,12 +78,12 @@ async def examine_management(home: ManagementCluster, kinds: Kinds, namespaces: 
         kinds: of the manager.
         namespaces: the setting of this name.
     """
-    account = f"system:serviceaccount:{home.namespace}:{ACCOUNT}"
+    account, client = f"system:serviceaccount:{home.namespace}:{ACCOUNT}", home.site.client
 
     async def ask(wanted: Sequence[Permission]) -> dict[Permission, bool | None]:
-        return await allowed(home.site.client, SUBJECT_ACCESS_REVIEWS, wanted, user=account)
+        return await allowed(client, SUBJECT_ACCESS_REVIEWS, wanted, user=account)
 
-    facts = await _facts(home.site.client, kinds, ask, lambda kind: permissions.on_management(kind), namespaces)
+    facts = await _facts(client, kinds, ask, lambda kind: permissions.on_management(kind), namespaces, is_home=True)
     return [judge_on_management(one) for one in facts]
 
 
@@ -90,6 +93,8 @@ async def _facts(
     ask: Ask,
     rights: Callable[[Kind], Iterable[permissions.Right]],
     namespaces: Sequence[str],
+    *,
+    is_home: bool = False,
 ) -> list[KindFacts]:
     async def look(kind: Kind) -> KindFacts:
         try:
@@ -97,12 +102,14 @@ async def _facts(
             is_served = kind.resource.version in versions
             unknown = await _unknown_fields(client, kind) if is_served else ()
             has_status = not is_served or not await has_no_subresource(client, kind.resource, "status")
+            may_share = is_home and isinstance(kind, DeclaredKind) and kind.is_shared
+            is_shared = may_share and bool(await served_versions(client, CLUSTERS))
         except KubeError as error:
             return KindFacts(kind, trouble=describe(error))
         wanted = [one for where in namespaces or ("",) for one in permissions.permissions(rights(kind), where)]
         answers = await ask(wanted)
         missing = tuple(one for one, has in answers.items() if has is False)
-        return KindFacts(kind, versions, missing, None not in answers.values(), unknown, has_status)
+        return KindFacts(kind, versions, missing, None not in answers.values(), unknown, has_status, is_shared)
 
     return list(await asyncio.gather(*[look(kind) for kind in kinds if kind is not kinds.default]))
 
@@ -129,12 +136,18 @@ def judge_on_worker(worker: str, facts: KindFacts) -> Finding:
 
 
 def judge_on_management(facts: KindFacts) -> Finding:
-    """A kind that is not served here cannot be created by anybody; a missing permission keeps it from being watched."""
+    """A kind that is not served here cannot be created by anybody; a missing permission keeps it from being watched.
+
+    What is not placed beside a MultiKueue is a failure, too.
+    """
     if not facts.has_status:
         text = f"served as {facts.kind.resource.version}, without a status subresource: nothing can be mirrored"
         definition = f"CustomResourceDefinition {resource_name(facts.kind)}"
         fix = f"add subresources: {{status: {{}}}} to this version of the {definition}"
         return fail(f"kind {facts.kind.name}", text, fix)
+    if facts.is_shared and facts.kind.resource.version in facts.versions and not facts.missing:
+        text = f"served as {facts.kind.resource.version}; none is placed: {what_is_here(facts.kind)}"
+        return fail(f"kind {facts.kind.name}", text, what_to_do(facts.kind))
     return _judge(facts, _grant_on_management(facts.kind), "; nobody can create any")
 
 
