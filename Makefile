@@ -64,6 +64,10 @@ kinds: $(READY) $(CONTROLPLANE) ## the lives of all kinds whose controllers can 
 bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real control planes
 	$(call section,mirroring)
 	$(PY) -m e2e.bench
+	$(call section,what goes along)
+	$(PY) -m e2e.bench_dependencies
+	$(call section,watching pods)
+	$(PY) -m e2e.bench_pods memory burst
 	$(call section,page)
 	$(PY) -m e2e.bench_page
 	$(call section,Job controller)
