@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,6 +20,7 @@ from mirror.kube.fields import stores_field
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.endings import CannotStart
+from mirror.runtime import cyclic_gc
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import Leadership, LeaseSettings
@@ -57,7 +57,6 @@ async def run(
         LeadershipLost: another manager may be working now; nothing of ours is any more.
     """
     log = get_log("mirror")
-    tune_garbage_collection()
     clock = SystemClock()
     # Without a Lease nothing is held back; of several, each share has a permit of its own.
     is_held_back = settings.leader_election.enabled and settings.sharding.slots == 1
@@ -72,6 +71,7 @@ async def run(
                 serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
                 _http_services(settings, management, manager, on_page),
             ):
+                cyclic_gc.tune()
                 on_listening(port)
                 log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
                 await manager.run(stop)
@@ -154,10 +154,8 @@ class Manager:
             self.metrics.leader.set(0)
 
     async def _freeze_when_ready(self) -> None:
-        """What was loaded at the start stays: the collector need not look at it again (docs/libraries.md)."""
         await self.mirroring.wait_until_ready()
-        gc.collect()
-        gc.freeze()
+        cyclic_gc.freeze()
 
     def checks(self) -> tuple[dict[str, Callable[[], tuple[bool, str]]], dict[str, Callable[[], tuple[bool, str]]]]:
         """What health and readiness mean."""
@@ -319,8 +317,3 @@ def _first(failure: BaseException) -> BaseException:
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     return failure
-
-
-def tune_garbage_collection() -> None:
-    """Fewer, larger collections: long-lived objects are many here, cycles are few (docs/libraries.md)."""
-    gc.set_threshold(10_000, 20, 50)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -33,6 +32,7 @@ from mirror.kube.objects import Object
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.endings import CannotStart
+from mirror.runtime import cyclic_gc
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.environment import Environment
@@ -120,7 +120,6 @@ async def run(
         ControllerConflict: kube-controller-manager's Job controller runs, too (D20).
     """
     log = get_log("jobs")
-    gc.set_threshold(10_000, 20, 50)
     clock = SystemClock()
     permit = permit_of(settings, clock)
     client = await connect(settings, metrics=metrics, permit=permit)
@@ -132,6 +131,7 @@ async def run(
         _refresh_on_scrape(part, metrics, client.name)
         health: dict[str, Check] = {"loop": lambda: (True, "alive")}
         async with serve(settings.listen, metrics=metrics, health=health, readiness=part.checks()) as port:
+            cyclic_gc.tune()
             on_listening(port)
             log.info("started", listen=f"{settings.listen[0]}:{port}", server=client.server)
             async with asyncio.TaskGroup() as scope:
@@ -304,10 +304,8 @@ async def _ask_who_is_there(client: Client, log: Log) -> None:
 
 
 async def _freeze_when_ready(part: JobControllerComponent) -> None:
-    """What was loaded at the start stays: the collector need not look at it again (docs/libraries.md)."""
     await part.controller.wait_until_ready()
-    gc.collect()
-    gc.freeze()
+    cyclic_gc.freeze()
 
 
 def _refresh_on_scrape(part: JobControllerComponent, metrics: Metrics, cluster: str) -> None:

@@ -41,6 +41,7 @@ from mirror.runtime.informer_states import (
 )
 from mirror.runtime.store import Store
 from mirror.runtime.store_writer import Change, Filter, Listener, Scope, StoreWriter
+from mirror.runtime.turns import listing_pace, listing_turns, watching_turns
 
 __all__ = ["Change", "Described", "Filter", "Informer", "Listener", "Phase", "Scope"]
 
@@ -49,7 +50,6 @@ RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
 SILENT_SECONDS = 150.0
 LISTING_SILENT_SECONDS = 30.0
 """Nothing holds up a server that is to say what there is already, and nobody can work before."""
-BREATH_EVERY = 200
 JUST_NOW_SECONDS = 1.0
 ABSENT_SECONDS = 15.0
 """Between two looks for a resource that is not served."""
@@ -76,6 +76,8 @@ class InformerHooks:
     """Called after each list that was whole, and when what was refused before is found not to be served."""
     on_absent: Callable[[KubeError], None] | None = None
     """Called when it is found that the resource is not served; None: it always is, and anything else is trouble."""
+    weight: int = 1
+    """What ``on_change`` costs beside that of a Job, which takes about 50 µs (``turns``)."""
 
 
 EVERYTHING = Filter()
@@ -233,6 +235,7 @@ class Informer:
     async def _list(self) -> None:
         if not self.is_absent:  # it is until an answer says otherwise
             self._state = Listing()
+        await listing_pace().keep()
         self._listing_since = self._now()
         self._writer.begin_list()
         if self._can_stream_lists:
@@ -247,7 +250,7 @@ class Informer:
     async def _list_pages(self) -> None:
         scope = self._scope
         self._writer.begin_list()  # a watch may have shown some before
-        version = ""
+        version, turns = "", listing_turns()
         pages = list_pages(
             self._client(),
             scope.resource,
@@ -260,8 +263,9 @@ class Informer:
                 version = page.resource_version
                 for listed in page.objects:
                     self._writer.take_listed(listed)
+                    if not turns.take(self._hooks.weight):
+                        await turns.wait()
                 self._note_heard()
-                await asyncio.sleep(0)
         self._finish_list(version)
 
     async def _list_by_watch(self) -> None:
@@ -299,16 +303,15 @@ class Informer:
 
     async def _take_all_listed(self, events: AsyncGenerator[WatchEvent, None]) -> bool:
         """Whether the list was whole when it ended."""
-        count = 0
+        turns = listing_turns()
         async for event in events:
             self._note_heard()
             if event.type == "BOOKMARK" and event.initial_events_end:
                 self._finish_list(event.object.metadata.resource_version)
                 return True
             self._take_first(event)
-            count += 1
-            if count % BREATH_EVERY == 0:
-                await asyncio.sleep(0)
+            if not turns.take(self._hooks.weight):
+                await turns.wait()
         return False
 
     def _take_first(self, event: WatchEvent) -> None:
@@ -328,16 +331,15 @@ class Informer:
         self._hooks.on_healthy()
 
     async def _follow(self, events: AsyncGenerator[WatchEvent, None]) -> None:
-        count = 0
+        turns = watching_turns()
         async for event in events:
             self._note_heard()
             self._version = event.object.metadata.resource_version or self._version
             if event.type != "BOOKMARK":
                 self._hooks.on_event(event)
             self._writer.take_event(event)
-            count += 1
-            if count % BREATH_EVERY == 0:
-                await asyncio.sleep(0)
+            if not turns.take(self._hooks.weight):
+                await turns.wait()
 
     def _note_heard(self) -> None:
         self._heard_at = self._now()

@@ -26,6 +26,8 @@ from mirror.workers.spec import RESERVED_NAMES, SECRET_SELECTOR, BadSecret, read
 
 MOST_OF_A_SOURCE = 1000
 """Each is a connection and some watches, and who makes them is not always an operator."""
+_KUBECONFIG_WEIGHT = 20
+"""To read a Secret's kubeconfig takes about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class SecretProvider:
                     self._on_change,
                     on_trouble=partial(self._on_trouble, scope.name),
                     on_healthy=partial(self._on_listed, scope.name),
+                    weight=_KUBECONFIG_WEIGHT,
                 ),
                 wanted=secrets.wanted,
             )

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
+from mirror.runtime.turns import probing_turns
 from mirror.workers.probes import OLDEST_MINOR, check_version, cluster_uid
 from mirror.workers.spec import WorkerSpec
 
@@ -35,9 +36,12 @@ class ClientSession:
     async def check(self, spec: WorkerSpec, accept_identity: Callable[[str], Awaitable[None]]) -> bool:
         """Prove that the cluster answers and is the one it should be; return whether a new client is in use since.
 
+        Where many are proved at once, each waits for its turn.
+
         Raises:
             Unsupported, KubeconfigRefused, KubeError, or what ``accept_identity`` raises for the cluster's uid.
         """
+        await probing_turns().wait()
         client, is_new = self._client, False
         if client is None or self._connected_with != spec.kubeconfig:
             client, is_new = await self._connect(spec), True

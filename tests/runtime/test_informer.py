@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import product
 from typing import Any
 
 import pytest
@@ -20,8 +21,18 @@ from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 from mirror.kube.streaming import Silence
 from mirror.kube.watch import WatchEvent
-from mirror.runtime.informer import LISTING_SILENT_SECONDS, Change, Filter, Informer, InformerHooks, Phase, Scope
+from mirror.runtime.informer import (
+    LISTING_SILENT_SECONDS,
+    Change,
+    Filter,
+    Informer,
+    InformerHooks,
+    Listener,
+    Phase,
+    Scope,
+)
 from mirror.runtime.store import Store
+from mirror.runtime.turns import LISTED_A_TURN
 
 pytestmark = pytest.mark.looptime
 
@@ -440,3 +451,32 @@ async def test_an_object_that_is_nested_too_deeply_is_seen_like_others() -> None
         await asyncio.sleep(0.1)
         assert watched.names() == {"a", "deep"}
         assert watched.troubles == []
+
+
+@pytest.mark.parametrize("streams_lists", [True, False], ids=["one watch that begins with all", "pages, then a watch"])
+async def test_the_lists_of_many_take_no_more_of_a_turn_than_one(streams_lists: bool) -> None:
+    """A manager of a hundred workers has a hundred lists at its start, and users and Leases that wait for none."""
+    wires = [wire_to("c", streams_lists=streams_lists) for _ in range(20)]
+    for wire, number in product(wires, range(300)):
+        wire.server.put("jobs", job(f"job-{number}"))
+    loop, by_turn = asyncio.get_running_loop(), [0]
+
+    def count(old: Object | None, new: Object | None, change: Change) -> None:
+        if not by_turn[-1]:
+            loop.call_soon(by_turn.append, 0)  # the next turn begins
+        by_turn[-1] += 1
+
+    informers = [_informer(wire, count) for wire in wires]
+    async with asyncio.TaskGroup() as scope:
+        tasks = [scope.create_task(informer.run()) for informer in informers]
+        for informer in informers:
+            await informer.wait_until_synced()
+        for task in tasks:
+            task.cancel()
+    assert sum(by_turn) == 20 * 300
+    assert max(by_turn) <= 2 * LISTED_A_TURN
+
+
+def _informer(wire: Wire, on_change: Listener) -> Informer:
+    client = client_of(wire)
+    return Informer(Scope(JOBS), Store(), client=lambda: client, hooks=InformerHooks(on_change))

@@ -1,0 +1,84 @@
+"""How much is taken in one turn of the event loop by many who take at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mirror.embedded.virtual import run
+from mirror.runtime.turns import Pace, Turns
+
+
+async def _take(turns: Turns, many: int, taken: list[int], who: int, weight: int = 1) -> None:
+    for _ in range(many):
+        taken.append(who)
+        if not turns.take(weight):
+            await turns.wait()
+
+
+async def _counts_by_turn(turns: Turns, *tasks: asyncio.Task[None], taken: list[int]) -> list[int]:
+    counts = []
+    while not all(task.done() for task in tasks):
+        before = len(taken)
+        await asyncio.sleep(0)
+        counts.append(len(taken) - before)
+    return counts
+
+
+async def test_all_together_take_no_more_in_a_turn_than_one() -> None:
+    turns, taken = Turns(asyncio.get_running_loop(), 100), list[int]()
+    tasks = [asyncio.create_task(_take(turns, 50, taken, who)) for who in range(100)]
+    counts = await _counts_by_turn(turns, *tasks, taken=taken)
+    assert len(taken) == 5_000
+    # In the first turn each takes one before it learns that nothing is left; each that has waited may take one, too.
+    assert max(counts) <= 200
+    assert max(counts[2:]) <= 110
+
+
+async def test_who_came_first_goes_on_first() -> None:
+    turns, taken = Turns(asyncio.get_running_loop(), 1), list[int]()
+    tasks = [asyncio.create_task(_take(turns, 3, taken, who)) for who in range(3)]
+    await asyncio.gather(*tasks)
+    assert taken == [0, 1, 2] * 3
+
+
+async def test_what_costs_more_counts_for_more() -> None:
+    turns, taken = Turns(asyncio.get_running_loop(), 100), list[int]()
+    task = asyncio.create_task(_take(turns, 40, taken, 0, weight=20))
+    counts = await _counts_by_turn(turns, task, taken=taken)
+    assert max(counts) == 5
+
+
+async def test_who_is_cancelled_while_waiting_keeps_nobody_waiting() -> None:
+    turns = Turns(asyncio.get_running_loop(), 1)
+    waiting = [asyncio.create_task(turns.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.gather(*waiting[1:])
+
+
+async def test_after_a_pause_a_turn_has_everything_again() -> None:
+    turns = Turns(asyncio.get_running_loop(), 2)
+    assert [turns.take(), turns.take()] == [True, False]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert turns.take()
+
+
+def test_a_pace_is_kept_by_those_who_come_together_and_delays_nobody_who_comes_alone() -> None:
+    async def begun() -> tuple[list[float], float]:
+        loop = asyncio.get_running_loop()
+        pace, times = Pace(loop, 400), list[float]()
+
+        async def begin() -> None:
+            await pace.keep()
+            times.append(loop.time())
+
+        await asyncio.gather(*(begin() for _ in range(5)))
+        await asyncio.sleep(1)
+        alone_at = loop.time()
+        await pace.keep()
+        return times, loop.time() - alone_at
+
+    times, waited = run(begun())
+    assert [round(one * 1000, 3) for one in times] == [0, 2.5, 5, 7.5, 10]
+    assert waited == 0
