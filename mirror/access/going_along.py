@@ -47,6 +47,8 @@ class Along(msgspec.Struct, frozen=True, rename="camel"):
 class Here:
     """What was looked for here."""
 
+    until: float
+    """In the loop's time: what is not answered by then is not known."""
     found: dict[Name, Along] = field(default_factory=dict)
     optional: set[Name] = field(default_factory=set)
     pull_secrets: dict[Name, str] = field(default_factory=dict)
@@ -80,8 +82,11 @@ class GoingAlong:
         return deciding.requested(kind.references(source), kinds)
 
     async def look(self, namespace: str, wanted: Mapping[Name, bool], person: Person, *, most: int) -> Here:
-        """What of this is here, and what accounts among it name for pulling images: so many objects at most."""
-        here = Here()
+        """What of this is here, and what accounts among it name for pulling images: so many objects at most.
+
+        All of it in the time that one answer may take, so that a slow cluster leaves time for the workers.
+        """
+        here = Here(until=asyncio.get_running_loop().time() + self._bounds.answer_seconds)
         for name in list(wanted)[:most]:
             text = "goes along"
             here.found[name] = await self._look_for(here, namespace, name, person, text, is_optional=wanted[name])
@@ -101,7 +106,8 @@ class GoingAlong:
         if subdomain_problems(name.name):
             return _missing(name, namespace, is_optional=is_optional)
         try:
-            original = await self._read(namespace, name, person)
+            async with asyncio.timeout_at(here.until):
+                original = await self._read(namespace, name, person)
         except NotFound:
             return _missing(name, namespace, is_optional=is_optional)
         except Forbidden:
@@ -127,8 +133,7 @@ class GoingAlong:
         if name.kind != SERVICE_ACCOUNTS.kind:
             request = request.metadata_only()
         request = replace(request, deadline_seconds=self._bounds.answer_seconds, most_bytes=self._bounds.list_bytes)
-        async with asyncio.timeout(self._bounds.answer_seconds):
-            return deciding.read_contents(await self._management.send(request.in_line(Rank.LAST, person.name)))
+        return deciding.read_contents(await self._management.send(request.in_line(Rank.LAST, person.name)))
 
 
 def _pull_secrets(original: Contents) -> Iterable[Name]:
@@ -137,7 +142,7 @@ def _pull_secrets(original: Contents) -> Iterable[Name]:
 
 def _missing(name: Name, namespace: str, *, is_optional: bool) -> Along:
     if is_optional:
-        return Along(str(name), MISSING, "optional: pods start without it")
+        return Along(str(name), MISSING, "optional: the Job does not wait for it")
     fix = f"create it in namespace {namespace} of the management cluster, or correct its name"
     return Along(str(name), MISSING, f"the Job waits for it ({Reason.DEPENDENCY_MISSING}): {fix}")
 

@@ -107,7 +107,8 @@ class Looking:
         required = (Name(one.kind, one.name) for one in kind.requirements(source) if one.kind in _RESOURCES)
         named, along = list(dict.fromkeys(required)), self._going_along.requested(kind, source)
         wanted = {name: along[name] for name in named[:MOST_OBJECTS] if name in along}
-        here = await self._going_along.look(namespace, wanted, person, most=MOST_OBJECTS)
+        room = MOST_OBJECTS - len(named[:MOST_OBJECTS])  # for image pull secrets
+        here = await self._going_along.look(namespace, wanted, person, most=len(wanted) + room)
         named += [name for name in here.pull_secrets if name not in named]
         found: list[OnWorker] = []
         for worker in workers[:MOST_WORKERS]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -183,7 +184,7 @@ async def test_what_is_missing_here_is_told_from_what_will_be_copied() -> None:
             "the Job waits for it (DependencyMissing): create it in namespace team of the management cluster, "
             "or correct its name",
         ),
-        ("Secret extra", "Missing", "optional: pods start without it"),
+        ("Secret extra", "Missing", "optional: the Job does not wait for it"),
     ]
     assert [(one.object, one.state, one.message) for one in found.on_worker] == [
         ("ConfigMap settings", "Missing", "the manager copies it"),
@@ -287,9 +288,9 @@ async def test_image_pull_secrets_of_an_account_that_goes_along_are_looked_for()
 
     assert [(one.object, one.state, one.message) for one in found.goes_along] == [
         ("ServiceAccount builder", "Exists", "goes along"),
-        ("Secret settings", "Missing", "optional: pods start without it"),
+        ("Secret settings", "Missing", "optional: the Job does not wait for it"),
         ("Secret registry", "Exists", "goes along, as an image pull secret of ServiceAccount builder"),
-        ("Secret ../x", "Missing", "optional: pods start without it"),
+        ("Secret ../x", "Missing", "optional: the Job does not wait for it"),
     ]
     assert [one.object for one in found.on_worker] == ["ServiceAccount builder", "Secret settings", "Secret registry"]
     assert here.whole == ["/api/v1/namespaces/team/serviceaccounts/builder"]
@@ -355,6 +356,24 @@ async def test_what_cannot_go_along_or_be_looked_at_is_no_failure(answer: Any, t
     assert [(one.state, one.message) for one in found.goes_along] == [told]
 
 
+@pytest.mark.looptime
+async def test_a_cluster_that_hangs_costs_the_time_of_one_answer() -> None:
+    """Whatever the Job names, and the workers are looked at all the same."""
+
+    class Hanging(Management):
+        async def send(self, request: Request) -> bytes:
+            await asyncio.sleep(3600)
+            return b""
+
+    wanted = [Reference("ConfigMap", f"c{number}", "path") for number in range(9)]
+    began = asyncio.get_running_loop().time()
+    found = await looked([There(c0=named())], MAY_ALL, *wanted, management=Hanging(), **CARRY)
+
+    assert {one.state for one in found.goes_along} == {"Unknown"}
+    assert found.on_worker[0].state == "Foreign"
+    assert asyncio.get_running_loop().time() - began == pytest.approx(Bounds().answer_seconds)
+
+
 async def test_what_is_not_looked_at_is_counted() -> None:
     """D29: 30 objects and three workers, pull secrets among them; the others are numbers."""
     pull_secrets = [{"name": f"s{number}"} for number in range(9)]
@@ -367,6 +386,12 @@ async def test_what_is_not_looked_at_is_counted() -> None:
     assert len(found.goes_along) == 30
     assert len(here.asked) == 30
     assert len(found.on_worker) == 3 * 30
+
+    others = (Reference("PersistentVolumeClaim", f"p{number}", "path") for number in range(24))
+    here = Management(**here.answers)
+    mixed = await looked([], MAY_ALL, ACCOUNT, *others, management=here, **CARRY)
+    assert mixed.left_out.objects == 1 + 24 + 9 - 30
+    assert len(here.asked) == len(mixed.goes_along) == 6
     few = await looked(workers[:3], MAY_ALL, *wanted[:2], management=Management(), **CARRY)
     assert few.left_out == LeftOut()
 
