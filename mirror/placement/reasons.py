@@ -15,7 +15,7 @@ from mirror.placement.obstacles import IN_TROUBLE, Obstacles, Workers
 LONGEST_BYTES = 512
 LONGEST_SELECTOR = 200
 LONGEST_LABEL = 80
-MOST_VALUES_ASKED, MOST_VALUES_COMPARED, MOST_LETTERS_MORE = 3, 100, 3
+MOST_VALUES_ASKED, MOST_VALUES_COMPARED, MOST_LETTERS_MORE = 3, 30, 3
 """Of a label whose value no worker has: how many of a selector's values are compared, each with how many of workers',
 and how much longer or shorter those are. Each Job that waits costs that."""
 LONGEST_PREFERENCE = 60
@@ -99,8 +99,10 @@ def _unknown_value(index: WorkerIndex, one: Requirement) -> str:
     if not one.values.isdisjoint(known):
         return ""
     for value in sorted(one.values)[:MOST_VALUES_ASKED]:
-        alike = sorted(other for other in known if abs(len(other) - len(value)) <= MOST_LETTERS_MORE)
-        if near := nearest(value, alike[:MOST_VALUES_COMPARED]):
+        alike = [other for other in known if abs(len(other) - len(value)) <= MOST_LETTERS_MORE]
+        if len(alike) > MOST_VALUES_COMPARED:  # numbered names, which all are alike: those that end otherwise
+            alike = [other for other in alike if other.startswith(value[:-2])]
+        if near := nearest(value, sorted(alike)[:MOST_VALUES_COMPARED]):
             meant, asked = (f"{one.key}={clean(text, longest=LONGEST_LABEL)}" for text in (near, value))
             return f"no worker has {asked} (did you mean {meant}?)"
     return ""

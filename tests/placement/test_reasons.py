@@ -120,10 +120,17 @@ def test_of_thousands_of_values_few_are_compared(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(reasons, "nearest", count)
     index = index_of(*(Candidate(f"w{n:04}", labels={"name": f"w{n:04}"}) for n in range(1000)))
-    asked = ",".join(f"v{n:04}" for n in range(400))
+    asked = ",".join(f"w0{n}xx" for n in range(9))
     request = PlacementRequest("team-a", parse_selector(f"name in ({asked})"))
     reasons.why_none(index.obstacles(request), index, request, {})
-    assert compared == [100, 100, 100]
+    assert compared == [30, 30, 30]
+
+
+def test_of_numbered_names_the_one_that_begins_alike_is_meant() -> None:
+    index = index_of(*(Candidate(f"w{n:04}", labels={"name": f"w{n:04}"}) for n in range(1000)))
+    request = PlacementRequest("team-a", parse_selector("name=w0917x"))
+    message = reasons.why_none(index.obstacles(request), index, request, {}).message
+    assert "(did you mean name=w0917?)" in message
 
 
 def test_a_thousand_workers_are_counted_by_reason() -> None:
