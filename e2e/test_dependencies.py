@@ -41,7 +41,7 @@ def are_owned_by(*jobs: str) -> Callable[[dict[str, Json]], bool]:
 
 
 async def test_a_job_takes_along_what_its_pods_need(management: ControlPlane, east: ControlPlane, scene: Scene) -> None:
-    """Missing at first, shared by two Jobs, changed, kept over a crash, and collected with the last Job."""
+    """Missing at first, shared by two Jobs, changed, kept over a crash, made anew, and collected with the last Job."""
     core = f"/api/v1/namespaces/{scene.namespace}"
     there = scene.client_of("east")
     look = partial(copies, there, scene)
@@ -74,6 +74,12 @@ async def test_a_job_takes_along_what_its_pods_need(management: ControlPlane, ea
         manager.launch()
         await manager.wait_until_ready()
         await until(look, lambda found: found["settings"]["data"] == {"level": "2"})
+
+        # The type of a Secret never changes: it is made anew here, and there, for whoever needs it.
+        await scene.client.delete(f"{core}/secrets/token")
+        await scene.client.create(f"{core}/secrets", {**NEEDED["secrets"], "type": "example.com/key"})
+        await until(look, lambda found: "token" in found and found["token"]["type"] == "example.com/key")
+        await until(look, are_owned_by("one", "two"))
 
         await scene.delete("one")
         await until(look, are_owned_by("two"))

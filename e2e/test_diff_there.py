@@ -1,7 +1,8 @@
 """``kubectl mirror diff`` says whether workers have what a Job's pods name: THERE, through access (D18, D27).
 
 On real control planes with RBAC. East's account has what ``config/rbac`` ships for it, with ``worker-dependencies``;
-west's may mirror Jobs and nothing else. Not here: bounds, and odd answers (``tests/flows/test_access_looking``).
+west's may mirror Jobs and nothing else. What goes along is looked for on the management
+cluster, too. Not here: bounds, and odd answers (``tests/flows/test_access_looking``, ``tests/access``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from e2e.manager import ManagerProcess
 from e2e.serving import serving_manager
 from e2e.shipped_life import COPYING, NEEDED, needing
 from e2e.test_user_commands import RBAC, Person, person
+from e2e.troubles.stage import says
 
 ON_EAST = {"worker-selector": "name=east"}
 NO_PERMISSION = "the manager has no permission to get {} on worker {}"
@@ -169,3 +171,59 @@ async def test_copies_that_went_along_are_told_from_what_was_there(
         ("east", "Secret token"): ("Copied", ""),
     }
     assert "yes, a copy" in await ann.mirror("diff", "train")
+    [item] = json.loads(await ann.mirror("diff", "train", "-o", "json"))["items"]
+    assert item["goesAlong"] == [
+        {"object": one, "state": "Exists", "message": "goes along"}
+        for one in ("ServiceAccount builder", "ConfigMap settings", "Secret token")
+    ]
+
+
+async def test_what_is_to_go_along_and_is_missing_here_is_told_before_and_while_the_job_waits(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane, tmp_path: Path
+) -> None:
+    """No worker has what will be copied, nor what is misspelt; what a worker has of its own is named as such."""
+    ann = await person(management, scene.namespace, "ann", serving, may_view=True)
+    await allow(scene, "ann", ("batch", "jobs", "create"))
+    core = f"/api/v1/namespaces/{scene.namespace}"
+    for name in ("settings", "level"):
+        await scene.client.create(f"{core}/configmaps", {"metadata": {"name": name}, "data": {"key": "here"}})
+    await scene.client_of("east").create(f"{core}/configmaps", {"metadata": {"name": "level"}, "data": {"key": "x"}})
+    pull_secret: Json = {"metadata": {"name": "builder"}, "imagePullSecrets": [{"name": "registry"}]}
+    await scene.client.create(f"{core}/serviceaccounts", pull_secret)
+    body = naming(
+        "train", serving.managed_by, "settings", "setings", "level", annotations=ON_EAST | {"carry": ",".join(NEEDED)}
+    )
+    body["spec"]["template"]["spec"]["serviceAccountName"] = "builder"
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(body))
+
+    user = f"system:serviceaccount:{scene.namespace}:ann"
+    missing = f"missing permission: user {user} cannot get secrets registry in namespace {scene.namespace}"
+    fix = f"create it in namespace {scene.namespace} of the management cluster, or correct its name"
+    waits = f"(here) ConfigMap setings no the Job waits for it (DependencyMissing): {fix}"
+    conflict = "otherwise the worker refuses the Job (DependencyConflict)"
+    wanted = [
+        "WORKER OBJECT THERE WHY",
+        "(here) ServiceAccount builder yes goes along",
+        "(here) ConfigMap settings yes goes along",
+        waits,
+        "(here) ConfigMap level yes goes along",
+        f"(here) Secret registry not known {missing} of the management cluster",
+        "east ServiceAccount builder no the manager copies it",
+        "east ConfigMap settings no the manager copies it",
+        "east ConfigMap setings no nothing to copy: it is missing here",
+        f"east ConfigMap level yes, not ours not ours: used only if its contents are the same, {conflict}",
+        f"east Secret registry not known {missing} of the management cluster",
+    ]
+    rows = [" ".join(line.split()) for line in (await ann.mirror("diff", "-f", str(file))).splitlines()]
+    assert rows[rows.index(wanted[0]) :][: len(wanted)] == wanted
+
+    await scene.create(body)
+    await scene.source_until("train", says("DependencyMissing", "ConfigMap setings does not exist"))
+    assert waits in [" ".join(line.split()) for line in (await ann.mirror("diff", "train")).splitlines()]
+    await scene.client_of("east").delete(f"{core}/configmaps/level")
+    await scene.client.create(f"{core}/configmaps", {"metadata": {"name": "setings"}})
+    await scene.source_until("train", runs(1))
+    found = await there(ann, "train")
+    copied = ("ServiceAccount builder", "ConfigMap settings", "ConfigMap setings", "ConfigMap level")
+    assert {name: found["east", name] for name in copied} == dict.fromkeys(copied, ("Copied", ""))

@@ -11,7 +11,8 @@ from typing import Protocol
 
 from mirror.access.reporting import AddressPublisher, Told
 from mirror.access.reviews import Reviews
-from mirror.access.service import Access, AccessSources
+from mirror.access.service import Access
+from mirror.access.sources import AccessSources
 from mirror.access.web import routes as access_routes
 from mirror.controllers.mirroring import Mirroring
 from mirror.kube.client import Client

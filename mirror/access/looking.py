@@ -1,28 +1,33 @@
 """Looks whether a worker has what a Job's pods name, for ``diff`` (D27): existence alone, never contents.
 
 Only for who may get the object of that name on the management cluster: nobody learns of a worker what they could not
-ask at home (D18). Where the manager has no permission on the worker, that is reported, and nothing else fails.
+ask at home (D18). Where the manager has no permission on the worker, that is reported, and nothing else fails. What
+goes along is looked for on the management cluster, too (``going_along``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from mirror.access.answers import StatusError
+from mirror.access.going_along import EXISTS, MISSING, REFUSED, UNKNOWN, Along, GoingAlong, Here
 from mirror.access.mirrors import Mirrors
 from mirror.access.reviews import Person, Reviews
 from mirror.batch.syntax import subdomain_problems
-from mirror.kinds.dependencies import RESOURCES, Reference
+from mirror.decide import dependencies as deciding
+from mirror.decide.dependencies import Name
+from mirror.kinds.base import Kind, MirrorTransform
+from mirror.kinds.dependencies import RESOURCES
 from mirror.kinds.pod_references import PRIORITY_CLASS, RUNTIME_CLASS, VOLUME_CLAIM
 from mirror.kube import requests
 from mirror.kube.errors import Forbidden, NotFound
-from mirror.kube.objects import JUNK, Meta
+from mirror.kube.objects import JUNK, Meta, Object
 from mirror.kube.permissions import Permission
-from mirror.kube.resources import Resource
-from mirror.model import names
+from mirror.kube.resources import SERVICE_ACCOUNTS, Resource
+from mirror.model.reasons import Reason
 from mirror.workers.worker import Worker
 
 MOST_OBJECTS = 30
@@ -31,7 +36,7 @@ MOST_WORKERS = 3
 """Before a Job is created, so many of those that could take it are looked at, by name."""
 MOST_LIMIT_RANGES = 5
 LOOKS_A_SECOND_OF_ONE, LOOKS_AT_ONCE_OF_ONE = 1.0, 10
-EXISTS, COPIED, MISSING, UNKNOWN = "Exists", "Copied", "Missing", "Unknown"
+COPIED, FOREIGN = "Copied", "Foreign"
 
 LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
 _RESOURCES = {
@@ -49,61 +54,93 @@ class OnWorker(msgspec.Struct, frozen=True, rename="camel"):
     object: str
     """Kind and name."""
     state: str
-    """``Exists``, ``Copied`` (it is a copy of ours), ``Missing`` or ``Unknown``."""
+    """``Exists``, ``Copied`` (it is a copy of ours), ``Foreign`` (it goes along, and what is there is no copy of ours),
+    ``Missing`` or ``Unknown``."""
     message: str = ""
+
+
+class LeftOut(msgspec.Struct, frozen=True, rename="camel"):
+    """How many were not looked at, beyond the bounds."""
+
+    objects: int = 0
+    workers: int = 0
+
+
+class Looked(NamedTuple):
+    """What was found."""
+
+    goes_along: list[Along]
+    on_worker: list[OnWorker]
+    left_out: LeftOut
 
 
 class _Object(msgspec.Struct):
     metadata: Meta
 
 
+class _ListMeta(msgspec.Struct):
+    continue_: str = msgspec.field(name="continue", default="")
+
+
 class _List(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     items: list[_Object] | None = None
 
 
 class Looking:
     """Make it with what ``access`` has."""
 
-    def __init__(self, mirrors: Mirrors, reviews: Reviews) -> None:
+    def __init__(self, mirrors: Mirrors, reviews: Reviews, going_along: GoingAlong, transform: MirrorTransform) -> None:
         self._mirrors = mirrors
         self._reviews = reviews
+        self._going_along = going_along
+        self._transform = transform
 
-    async def look(
-        self, workers: Iterable[Worker], namespace: str, wanted: Iterable[Reference], person: Person
-    ) -> list[OnWorker]:
-        """What of this each of a few workers has, for a Job of this namespace here.
+    async def look(self, workers: Sequence[Worker], kind: Kind, source: Object, person: Person) -> Looked:
+        """What a source's pods name: as it is here, where it goes along, and on each of a few workers.
 
         Raises:
             StatusError: 429 where the same person has just asked for too much.
         """
         self._reviews.bound("look", person.name, LOOKS_A_SECOND_OF_ONE, LOOKS_AT_ONCE_OF_ONE)
-        named = list(islice(dict.fromkeys((one.kind, one.name) for one in wanted), MOST_OBJECTS))
+        namespace = source.metadata.namespace
+        required = (Name(one.kind, one.name) for one in kind.requirements(source) if one.kind in _RESOURCES)
+        named, along = list(dict.fromkeys(required)), self._going_along.requested(kind, source)
+        wanted = {name: along[name] for name in named[:MOST_OBJECTS] if name in along}
+        room = MOST_OBJECTS - len(named[:MOST_OBJECTS])  # for image pull secrets
+        here = await self._going_along.look(namespace, wanted, person, most=len(wanted) + room)
+        named += [name for name in here.pull_secrets if name not in named]
         found: list[OnWorker] = []
-        for worker in islice(workers, MOST_WORKERS):
-            for kind, name in named:
-                if kind in _RESOURCES and not subdomain_problems(name):
-                    found.append(await self._look_for(worker, _RESOURCES[kind], namespace, name, person))
+        for worker in workers[:MOST_WORKERS]:
+            looked_for = [name for name in named[:MOST_OBJECTS] if not subdomain_problems(name.name)]
+            found += [await self._look_for(worker, name, namespace, person, here) for name in looked_for]
             found += await self._limit_ranges(worker, namespace, person)
-        return found
+        listed = [here.found[name] for name in named[:MOST_OBJECTS] if name in here.found]
+        if (too_many := deciding.too_many(len(along))) is not None:
+            listed.append(Along(f"{len(along)} objects", REFUSED, f"{too_many.text} ({too_many.reason})"))
+        return Looked(listed, found, _left_out(len(named), len(workers)))
 
-    async def _look_for(
-        self, worker: Worker, resource: Resource, namespace: str, name: str, person: Person
-    ) -> OnWorker:
-        text = f"{resource.kind} {name}"
-        here, there = (namespace, worker.namespace_of(namespace)) if resource.namespaced else ("", None)
-        right = Permission("get", resource.group, resource.plural, name=name, namespace=here)
+    async def _look_for(self, worker: Worker, name: Name, namespace: str, person: Person, here: Here) -> OnWorker:
+        resource, text = _RESOURCES[name.kind], str(name)
+        home, there = (namespace, worker.namespace_of(namespace)) if resource.namespaced else ("", None)
+        right = Permission("get", resource.group, resource.plural, name=name.name, namespace=home)
         try:
             await self._reviews.require(person, right)
-            request = requests.get(resource, name, namespace=there).metadata_only()
+            request = requests.get(resource, name.name, namespace=there).metadata_only()
             raw = await self._mirrors.send(worker, request, person, f"get {resource.plural}")
-            annotations = msgspec.json.decode(raw, type=_Object).metadata.annotations or {}
+            metadata = msgspec.json.decode(raw, type=_Object).metadata
         except NotFound:
-            return OnWorker(worker.name, text, MISSING)
+            return OnWorker(worker.name, text, MISSING, _of_missing(name, here))
         except StatusError as error:
             return OnWorker(worker.name, text, UNKNOWN, _why(error, worker, f"get {resource.plural}"))
         except JUNK:
             return OnWorker(worker.name, text, UNKNOWN, "the response cannot be decoded")
-        return OnWorker(worker.name, text, COPIED if names.COPY_OF in annotations else EXISTS)
+        transform = self._transform
+        if deciding.is_copy(metadata, origin=transform.origin, management_uid=transform.management_uid):
+            return OnWorker(worker.name, text, COPIED)
+        if name not in here.found:
+            return OnWorker(worker.name, text, EXISTS)
+        return OnWorker(worker.name, text, FOREIGN, _of_foreign(name, here))
 
     async def _limit_ranges(self, worker: Worker, namespace: str, person: Person) -> list[OnWorker]:
         """They change or refuse pods' resources; where one may not see them, nothing is said."""
@@ -111,12 +148,34 @@ class Looking:
         try:
             await self._reviews.require(person, Permission("list", "", LIMIT_RANGES.plural, namespace=namespace))
             request = requests.list_page(LIMIT_RANGES, namespace=there, limit=MOST_LIMIT_RANGES).metadata_only()
-            listed = msgspec.json.decode(await self._mirrors.send(worker, request, person, doing), type=_List).items
+            listed = msgspec.json.decode(await self._mirrors.send(worker, request, person, doing), type=_List)
         except (NotFound, StatusError, *JUNK):
             return []
         text = "its limits and defaults apply to the Job's pods"
-        shown = (listed or ())[:MOST_LIMIT_RANGES]
-        return [OnWorker(worker.name, f"LimitRange {one.metadata.name}", EXISTS, text) for one in shown]
+        items = listed.items or []
+        shown = [f"LimitRange {one.metadata.name}" for one in items[:MOST_LIMIT_RANGES]]
+        if listed.metadata.continue_ or len(items) > MOST_LIMIT_RANGES:
+            shown.append("more LimitRanges")
+        return [OnWorker(worker.name, one, EXISTS, text) for one in shown]
+
+
+def _of_missing(name: Name, here: Here) -> str:
+    """What becomes of an object that a worker has not."""
+    if here.is_sent(name):
+        return "the manager copies it"
+    return "nothing to copy: it is missing here" if here.is_missing(name) and name not in here.optional else ""
+
+
+def _of_foreign(name: Name, here: Here) -> str:
+    """What becomes of an object that goes along, where a worker has one of its own (``decide.dependencies``)."""
+    if name.kind == SERVICE_ACCOUNTS.kind or (here.is_missing(name) and name in here.optional):
+        return "not ours: used as it is"
+    conflict = f"otherwise the worker refuses the Job ({Reason.DEPENDENCY_CONFLICT})"
+    return f"not ours: used only if its contents are the same, {conflict}"
+
+
+def _left_out(objects: int, workers: int) -> LeftOut:
+    return LeftOut(max(0, objects - MOST_OBJECTS), max(0, workers - MOST_WORKERS))
 
 
 def _why(error: StatusError, worker: Worker, doing: str) -> str:

@@ -7,7 +7,7 @@ request leaves one line in the log: who, what, of which object, and the verdict;
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -18,26 +18,24 @@ from mirror.access import request_parsing
 from mirror.access.answers import Answer, StatusError, no_source, refusal, whole
 from mirror.access.bounds import Bounds
 from mirror.access.comparing import Comparing
+from mirror.access.differing import Differing
+from mirror.access.going_along import GoingAlong
 from mirror.access.logs import Cut, Logs, Out
 from mirror.access.looking import Looking
 from mirror.access.mirrors import Mirror, Mirrors
 from mirror.access.request_parsing import Asked, Question
 from mirror.access.reviews import Person, Reviews
+from mirror.access.sources import AccessSources
 from mirror.batch.syntax import label_problems
-from mirror.kinds.base import BadDraft, Kind, MirrorTransform
+from mirror.kinds.base import BadDraft, Kind
 from mirror.kinds.registry import Kinds
-from mirror.kinds.report import Report
-from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, describe
 from mirror.kube.limits import Limiter
-from mirror.kube.objects import JUNK, Object, Partial, size_of
+from mirror.kube.objects import JUNK, Object, Partial
 from mirror.kube.permissions import Permission
 from mirror.model.keys import SourceKey
-from mirror.model.views import Known
-from mirror.placement.explaining import Choice
 from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
-from mirror.workers.registry import Registry
 
 STRANGERS_LOGGED_A_SECOND, STRANGERS_LOGGED_AT_ONCE = 2.0, 20
 """Lines about requests of nobody known: else whoever reaches the port could fill a disk."""
@@ -45,23 +43,6 @@ LISTS_A_SECOND_OF_ONE, LISTS_AT_ONCE_OF_ONE = 1.0, 10
 LISTS_A_SECOND, LISTS_AT_ONCE = 5.0, 20
 """Of all who may: each takes up to a tenth of a second in which nothing else is done."""
 _PREFIX = "impersonate-"
-
-
-@dataclass(frozen=True, slots=True)
-class AccessSources:
-    """What ``access`` needs of the manager: where its answers come from."""
-
-    management: Client
-    kinds: Kinds
-    """Whose objects can be asked for."""
-    sources: Callable[[SourceKey], Object | None]
-    """A source from the cache."""
-    registry: Registry
-    known: Known
-    obstacles_of_draft: Callable[[Kind, Object], Mapping[str, str]]
-    choice_for_draft: Callable[[Kind, Object], Choice]
-    transform: MirrorTransform
-    managed_by: str
 
 
 class Reply(Out, Protocol):
@@ -100,8 +81,10 @@ class Access:
         self._reviews = Reviews(manager.management)
         self._mirrors = Mirrors(manager.sources, manager.registry, origin=manager.transform.origin, bounds=self._bounds)
         self._logs = Logs(self._mirrors, self._bounds)
-        self._looking = Looking(self._mirrors, self._reviews)
         self._comparing = Comparing()
+        along = GoingAlong(manager.management, self._reviews, manager.transform.dependencies, self._bounds)
+        looking = Looking(self._mirrors, self._reviews, along, manager.transform)
+        self._differing = Differing(manager, self._mirrors, looking, self._comparing)
         now = asyncio.get_running_loop().time
         self._lists = Limiter(LISTS_A_SECOND, LISTS_AT_ONCE, now)
         self._strangers = Limiter(STRANGERS_LOGGED_A_SECOND, STRANGERS_LOGGED_AT_ONCE, now)
@@ -205,7 +188,7 @@ class Access:
                 events = [event.shown() for event in found]
                 return {"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": events, "isCut": is_cut}
             case "diff":
-                return await self._differences(kind, self._source(kind, question), person)
+                return await self._differing.of_source(kind, self._source(kind, question), person)
         return self._job(kind, question)
 
     def _source(self, kind: Kind, question: Question) -> Object:
@@ -235,25 +218,6 @@ class Access:
         waiting = "" if found.is_finished else found.because
         return {"job": found, "timeline": known.timeline(key), "waiting": waiting, "lacks": dict(obstacles)}
 
-    async def _differences(self, kind: Kind, source: Object, person: Person) -> object:
-        manager = self._manager
-        name = kind.summary(source).placed
-        if name is None:
-            report = await self._comparing.run(lambda: self._before(kind, source), size_of(source))
-            return {"worker": "", "mirror": "", "report": report}
-        mirror = self._mirrors.mirror(kind, source)
-        if isinstance(mirror.found, Partial):
-            raise StatusError(503, f"the mirror on worker {name} is too large to be compared")
-        report = await self._comparing.run(
-            lambda: kind.differences_between(
-                source, mirror.found, transform=manager.transform, managed_by=manager.managed_by
-            ),
-            size_of(source) + size_of(mirror.found),
-        )
-        wanted = kind.requirements(source)
-        there = await self._looking.look([mirror.worker], source.metadata.namespace, wanted, person)
-        return {"worker": name, "mirror": mirror.uid, "report": report, "onWorker": there}
-
     async def _about_draft(self, question: Question, reply: Reply, person: Person, line: _Line) -> object:
         body = await reply.body(self._bounds.draft_bytes)
         kind, draft = await self._comparing.run(lambda: _draft(self._manager.kinds, body), len(body))
@@ -262,19 +226,7 @@ class Access:
         self._take_turn()
         if question.what == "place":
             return self._manager.choice_for_draft(kind, draft)
-        report = await self._comparing.run(lambda: self._before(kind, draft), size_of(draft))
-        lacks = dict(self._manager.obstacles_of_draft(kind, draft))
-        eligible = [
-            worker
-            for name, worker in sorted(self._manager.registry.workers.items())
-            if worker.is_reachable and name not in lacks and "" not in lacks
-        ]
-        there = await self._looking.look(eligible, draft.metadata.namespace, kind.requirements(draft), person)
-        return {"worker": "", "mirror": "", "report": report, "lacks": lacks, "onWorker": there}
-
-    def _before(self, kind: Kind, source: Object) -> Report:
-        manager = self._manager
-        return kind.differences_before(source, transform=manager.transform, managed_by=manager.managed_by)
+        return await self._differing.of_draft(kind, draft, person)
 
     def _page(self, question: Question) -> request_parsing.Page:
         """Lists from workers are shorter than lists of Jobs."""

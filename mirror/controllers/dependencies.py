@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from mirror.batch.syntax import subdomain_problems
 from mirror.controllers.dependencies_ahead import Ahead
+from mirror.controllers.originals import Originals, Sent
 from mirror.controllers.refusing import WorkerRefusal, refusal_text
 from mirror.controllers.write_context import WriteContext
 from mirror.decide import dependencies as deciding
 from mirror.decide.dependencies import Contents, Found, Name
 from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import Kind
-from mirror.kinds.dependencies import RESOURCES, BadCarry, DependencyPolicy, requested_kinds
+from mirror.kinds.dependencies import RESOURCES, DependencyPolicy, requested_kinds
 from mirror.kube import requests
 from mirror.kube.errors import (
     AlreadyExists,
@@ -30,10 +30,8 @@ from mirror.kube.errors import (
     Invalid,
     KubeError,
     NotFound,
-    TooLarge,
 )
 from mirror.kube.objects import Meta, Object
-from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
 from mirror.workers.worker import Worker
 
@@ -57,16 +55,13 @@ class KnownCopy:
     """Of its original (``Contents.version``)."""
 
 
-Sent = Mapping[Name, Contents]
-"""The copies of ours that a mirror is to own, with their originals."""
-
-
 class Dependencies:
     """One write to one copy at a time."""
 
     def __init__(self, context: WriteContext, policy: DependencyPolicy) -> None:
         self._t = context
         self._policy = policy
+        self.originals = Originals(context.management, policy)
         self._log = context.environment.log
         # Spares a look at copies that sources share; of copies that exist, as the last round has seen.
         self.known: dict[Place, KnownCopy] = {}
@@ -78,31 +73,6 @@ class Dependencies:
         """Whether an object on a worker is a copy of ours."""
         transform = self._t.state.transform
         return deciding.is_copy(metadata, origin=transform.origin, management_uid=transform.management_uid)
-
-    def wanted_by(self, kind: Kind, source: Object) -> dict[Name, bool]:
-        """What goes along with a source, and whether its pods run without it; nothing where that is not allowed.
-
-        Raises:
-            BadCarry: its annotation cannot be understood.
-        """
-        kinds = requested_kinds(source.annotations) & self._policy.allowed(source.metadata.namespace)
-        return deciding.requested(kind.references(source), kinds) if kinds else {}
-
-    async def originals_of(self, kind: Kind, source: Object) -> Sent | Obstruction:
-        """What goes along with a source, as it is now, or why it cannot go along.
-
-        Raises:
-            KubeError: it could not be asked.
-        """
-        try:
-            wanted = self.wanted_by(kind, source)
-        except BadCarry as error:
-            return Obstruction(Reason.INVALID_ANNOTATION, f"annotation {names.CARRY}: {error}")
-        if not wanted:
-            return {}
-        if (why := deciding.too_many(len(wanted))) is not None:
-            return why
-        return await self._originals(source.metadata.namespace, wanted)
 
     # -- before a mirror is created ------------------------------------------------------------------------------------
 
@@ -116,7 +86,7 @@ class Dependencies:
         done = self.ahead.take(seen.source.uid)
         originals = done.originals if done is not None else None
         if originals is None:
-            found = await self.originals_of(seen.source.kind, seen.source.found)
+            found = await self.originals.of_source(seen.source.kind, seen.source.found)
             if isinstance(found, Obstruction):
                 return found
             originals = found
@@ -163,60 +133,6 @@ class Dependencies:
         if named:
             text = f"{', '.join(named[: deciding.MOST_NAMED])}: not copied, since the settings (dependencies) forbid it"
             self._t.record_event(seen, Reason.DEPENDENCY_NOT_COPIED, text)
-
-    async def _originals(self, namespace: str, wanted: Mapping[Name, bool]) -> dict[Name, Contents] | Obstruction:
-        found = await self.read_originals(namespace, wanted)
-        pull_secrets: dict[Name, bool] = {}
-        if not isinstance(found, Obstruction):
-            allowed = self._policy.allowed(namespace)
-            named = deciding.pull_secrets(found)
-            pull_secrets = {name: True for name in named if name.kind in allowed and name not in wanted}
-        if isinstance(found, Obstruction) or not pull_secrets:
-            return found if isinstance(found, Obstruction) else deciding.judge_originals(found) or found
-        if (why := deciding.too_many(len(wanted) + len(pull_secrets))) is not None:
-            return why
-        more = await self.read_originals(namespace, pull_secrets)
-        return (
-            more if isinstance(more, Obstruction) else deciding.judge_originals({**found, **more}) or {**found, **more}
-        )
-
-    async def read_originals(self, namespace: str, wanted: Mapping[Name, bool]) -> dict[Name, Contents] | Obstruction:
-        """Those that exist of what is wanted, or why it cannot go along.
-
-        Raises:
-            KubeError: it could not be asked.
-        """
-        # API servers look at few of the names that a pod template has: none of these is one that an object can have.
-        impossible = {name for name in wanted if subdomain_problems(name.name)}
-        async with asyncio.TaskGroup() as scope:
-            tasks = {
-                name: scope.create_task(self._read_original(namespace, name), name="read what goes along")
-                for name in wanted
-                if name not in impossible
-            }
-        lacking = [name for name in wanted if name in impossible and not wanted[name]]
-        found: dict[Name, Contents] = {}
-        for name, task in tasks.items():
-            match task.result():
-                case Contents() as original:
-                    found[name] = original
-                case NotFound():
-                    if not wanted[name]:
-                        lacking.append(name)
-                case TooLarge():
-                    return deciding.unreadable(name, "it is too large")
-                case Forbidden() as error:
-                    return deciding.unreadable(name, refusal_text(error))
-                case error:
-                    raise error
-        return deciding.missing(lacking) or found
-
-    async def _read_original(self, namespace: str, name: Name) -> Contents | KubeError:
-        try:
-            request = requests.get(RESOURCES[name.kind], name.name, namespace=namespace)
-            return deciding.read_contents(await self._t.management.send(request))
-        except KubeError as error:
-            return error
 
     # -- copies --------------------------------------------------------------------------------------------------------
 
@@ -270,6 +186,12 @@ class Dependencies:
             case Found.FOREIGN:
                 text = f"{place.name} exists there with other contents, and is not ours"
                 return WorkerRefusal(text, Reason.DEPENDENCY_CONFLICT)
+        if deciding.is_of_another_type(place.name, there, original):
+            if there.metadata.deletion_timestamp is not None:
+                text = f"{place.name} is being deleted there, and is of another type than here"
+                return WorkerRefusal(text, Reason.DEPENDENCY_REFUSED)
+            await self._make_anew(worker, place, there, original, notes)
+            return True
         await self._bring_in_step(worker, place, there, original)
         await self._patch(worker, place, {"metadata": {"uid": there.metadata.uid, "annotations": dict(notes)}})
         return True
@@ -288,6 +210,33 @@ class Dependencies:
         self._remember(place, await worker.client.send_object(patch), original.version)
         self._log.info("copy updated", worker=worker.name, namespace=place.namespace, object=place.name)
 
+    async def _make_anew(
+        self, worker: Worker, place: Place, there: Contents, original: Contents, notes: Mapping[str, str]
+    ) -> None:
+        """Delete a copy of ours that no update makes like its original, and create it, for all that need it.
+
+        As the user did with the original: pods that start in between wait for it, others keep what they have.
+
+        Raises:
+            KubeError: it could not be done; what is not there then is made by the next round.
+        """
+        resource, name, namespace = RESOURCES[place.name.kind], place.name.name, place.namespace
+        labels = self._t.state.transform.cluster_labels
+        body = deciding.body_made_anew(place.name, there, original, namespace=namespace, labels=labels, notes=notes)
+        request = requests.create(resource, body, namespace=namespace)
+        self.known.pop(place, None)
+        try:
+            # Admission comes before the name: nothing is deleted that would not be created again.
+            created = await worker.client.send_object(request)
+        except AlreadyExists:
+            metadata = there.metadata
+            precisely = {"uid": metadata.uid, "resource_version": metadata.resource_version}
+            with suppress(NotFound):
+                await worker.client.send(requests.delete(resource, name, namespace=namespace, **precisely))
+            created = await worker.client.send_object(request)
+        self._remember(place, created, original.version)
+        self._log.info("copy made anew", worker=worker.name, namespace=namespace, object=place.name)
+
     async def refresh(self, worker: Worker, place: Place, original: Contents) -> None:
         """Make a copy of ours like its original again, if it still is there.
 
@@ -296,8 +245,12 @@ class Dependencies:
         """
         async with self.writing(place):
             there = await self._read_copy(worker, place)
-            if self.is_copy(there.metadata):
+            if not self.is_copy(there.metadata):
+                return
+            if not deciding.is_of_another_type(place.name, there, original):
                 await self._bring_in_step(worker, place, there, original)
+            elif there.metadata.deletion_timestamp is None:
+                await self._make_anew(worker, place, there, original, {})
 
     async def _patch(self, worker: Worker, place: Place, body: Mapping[str, object]) -> None:
         resource = RESOURCES[place.name.kind]

@@ -2,7 +2,7 @@
 
 Best effort, bounded in number, bytes and time: whatever is not done, or did not go well, ``dependencies`` does before
 the mirror is created. A copy that was made for a record which is refused carries a note, and goes by the sweep. Used by
-``writing_mirrors``; the reads and copies themselves are ``dependencies``'.
+``writing_mirrors``; the reads are ``originals``', the copies ``dependencies``'.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Ahead:
         """Read what goes along with a source, and copy it to the worker that is being recorded."""
         try:
             async with asyncio.timeout(READ_SECONDS):
-                originals = await self._dependencies.originals_of(seen.source.kind, seen.source.found)
+                originals = await self._dependencies.originals.of_source(seen.source.kind, seen.source.found)
         except (KubeError, TimeoutError):
             return
         read_at = self._clock.monotonic()

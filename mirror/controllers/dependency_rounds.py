@@ -181,7 +181,7 @@ class DependencyRounds:
 
     def _note_needs(self, worker: Worker, kind: Kind, source: Object, mirror: Object, found: Round) -> None:
         try:
-            wanted = self._dependencies.wanted_by(kind, source)
+            wanted = self._dependencies.originals.wanted_by(kind, source)
         except BadCarry:
             return
         for name, is_optional in wanted.items():
@@ -227,7 +227,7 @@ class DependencyRounds:
             if account.namespace != place.namespace:
                 continue
             if account not in found.pull_secrets:
-                originals = await self._dependencies.read_originals(source_namespace, {account.name: True})
+                originals = await self._dependencies.originals.read(source_namespace, {account.name: True})
                 named = {} if isinstance(originals, Obstruction) else deciding.pull_secrets(originals)
                 found.pull_secrets[account] = frozenset(named)
             if place.name in found.pull_secrets[account]:
@@ -257,7 +257,7 @@ class DependencyRounds:
         return known is not None and known.resource_version == copy.resource_version and known.version == version
 
     async def _make_alike(self, worker: Worker, place: Place, source_namespace: str, *, is_there: bool) -> None:
-        originals = await self._dependencies.read_originals(source_namespace, {place.name: True})
+        originals = await self._dependencies.originals.read(source_namespace, {place.name: True})
         why = originals if isinstance(originals, Obstruction) else deciding.judge_originals(originals)
         if why is not None or isinstance(originals, Obstruction):
             self._log.warning("copy not updated", worker=worker.name, object=place.name, because=why and why.text)

@@ -28,6 +28,8 @@ MOST_OWNERS = 500
 """Of one copy. Further mirrors are noted without being owners."""
 MOST_NAMED = 3
 """Objects that one text names."""
+_OPAQUE = "Opaque"
+"""The type of a Secret that says none."""
 _NEVER = ("kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token")
 """Types of Secrets that say who somebody is."""
 
@@ -173,6 +175,28 @@ def copy_body(
     return head | kind_of_secret | {key: value for key, value in _parts(name, original).items() if value is not None}
 
 
+def is_of_another_type(name: Name, there: Contents, original: Contents) -> bool:
+    """Whether no update makes this copy like its original: the type of a Secret never changes."""
+    return name.kind == SECRETS.kind and (there.type or _OPAQUE) != (original.type or _OPAQUE)
+
+
+def body_made_anew(
+    name: Name,
+    there: Contents,
+    original: Contents,
+    *,
+    namespace: str,
+    labels: Mapping[str, str],
+    notes: Mapping[str, str],
+) -> Any:
+    """A whole copy that takes the place of another, with its owners and notes: who needed that one needs this one."""
+    kept = {key: value for key, value in (there.metadata.annotations or {}).items() if key.startswith(names.COPIED_FOR)}
+    body = copy_body(name, original, namespace=namespace, labels=labels, notes={**kept, **notes})
+    if owners := msgspec.to_builtins(there.metadata.owner_references or []):
+        body["metadata"]["ownerReferences"] = owners
+    return body
+
+
 class Found(Enum):
     """What an object on a worker is that has the name of a copy."""
 
@@ -249,7 +273,7 @@ def _parts(name: Name, found: Contents) -> dict[str, Any]:
 
 
 def _is_same(name: Name, there: Contents, original: Contents) -> bool:
-    if name.kind == SECRETS.kind and there.type != original.type:
+    if is_of_another_type(name, there, original):
         return False
     stored, wanted = _parts(name, there), _parts(name, original)
     return all((stored[field] or None) == (value or None) for field, value in wanted.items())

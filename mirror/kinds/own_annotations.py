@@ -30,6 +30,8 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     names.ON_MIRROR_LOSS: tuple(OnMirrorLoss),
 }
 """Words that a value may be; the first holds for any other."""
+OUR_LABELS = (names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID)
+"""Of mirrors: who makes a source of one's manifest has done nothing wrong."""
 MOST = 5
 LONGEST_SHOWN = 100
 _DOMAIN = names.PREFIX.rstrip("/")
@@ -54,12 +56,15 @@ def mistakes(found: Object, own: Iterable[str], *, but: Collection[str] = ()) ->
 
 
 def mistakes_since(old: Object, new: Object, own: Iterable[str]) -> tuple[str, ...]:
-    """The same of annotations that a user has changed; costs next to nothing where none has."""
-    before, after = old.annotations, new.annotations
+    """The same of annotations and labels that a user has changed; costs next to nothing where none has."""
+    changed = _changed(old.annotations, new.annotations) | _changed(old.labels, new.labels)
+    return mistakes(new, own, but={*new.annotations, *new.labels} - changed) if changed else ()
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
     if before == after:
-        return ()
-    changed = {key for key, value in after.items() if key not in OF_OURS and before.get(key) != value}
-    return mistakes(new, own, but={*after, *new.labels} - changed) if changed else ()
+        return set()
+    return {key for key, value in after.items() if key not in OF_OURS and before.get(key) != value}
 
 
 def wrong_names(annotations: Iterable[str], known: Collection[str], *, others: Collection[str] = ()) -> tuple[str, ...]:
@@ -113,9 +118,18 @@ def _template_annotations(found: Object) -> Collection[str]:
 
 
 def _misplaced(found: Object, known: tuple[str, ...], but: Collection[str]) -> Iterator[str]:
+    """A label never says anything to us, whether its name is right or misspelt."""
     for key in sorted(found.labels):
-        if key not in but and key in known and key not in found.annotations:
+        if key in but or key in found.annotations:
+            continue
+        if key in known:
             yield f"label {_shown(key)} has no effect: set it as an annotation"
+        elif _is_without_prefix(key, known):
+            yield f"label {_shown(key)} has no effect (did you mean the annotation {names.PREFIX}{key}?)"
+        elif _looks_like_ours(key) and key not in (*OF_OURS, *OUR_LABELS):
+            near = nearest(_name(key), map(_name, known))
+            hint = f" (did you mean the annotation {names.PREFIX}{near}?)" if near else ""
+            yield f"label {_shown(key)} has no effect{hint}"
 
 
 def _looks_like_ours(key: str) -> bool:

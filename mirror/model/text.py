@@ -30,7 +30,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was most likely meant; None where none is near. Looks at 500 of them at most."""
     compared, short = list(islice(known, MOST_COMPARED)), word[:LONGEST_COMPARED]
     near = get_close_matches(short, compared, n=1)
-    return near[0] if near else next((name for name in compared if name.lower() == short.lower()), None)
+    # In a short word, letters that are swapped are too much for the ratio: ue and eu.
+    return near[0] if near else next((name for name in compared if _letters(name) == _letters(short)), None)
+
+
+def _letters(word: str) -> list[str]:
+    return sorted(word.lower())
 
 
 def _escape(char: str) -> str:

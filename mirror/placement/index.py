@@ -7,7 +7,7 @@ the one is chosen that costs least by the ``policy``.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -69,7 +69,7 @@ class WorkerIndex:
         self._ranked: list[tuple[float, str, Workers]] = []  # sorted
         self._unused_bits: list[Workers] = []
         self._by_key: dict[str, Workers] = {}
-        self._by_label: dict[tuple[str, str], Workers] = {}
+        self._by_label: dict[str, dict[str, Workers]] = {}  # by key and value; no key has none
         # Workers with the same rules about namespaces (few, however many there are), and without a kind.
         self._by_rules: dict[NamespaceRules, Workers] = {}
         self._by_unserved: dict[str, Workers] = {}
@@ -155,7 +155,8 @@ class WorkerIndex:
         self._by_glob.clear()
         for key, value in candidate.labels.items():
             self._by_key[key] = self._by_key.get(key, 0) | bit
-            self._by_label[key, value] = self._by_label.get((key, value), 0) | bit
+            of_key = self._by_label.setdefault(key, {})
+            of_key[value] = of_key.get(value, 0) | bit
         rules = candidate.namespace_rules
         self._by_rules[rules] = self._by_rules.get(rules, 0) | bit
         for kind in candidate.unserved:
@@ -167,7 +168,9 @@ class WorkerIndex:
         self._by_glob.clear()
         for key, value in candidate.labels.items():
             _take_out(self._by_key, key, bit)
-            _take_out(self._by_label, (key, value), bit)
+            _take_out(self._by_label[key], value, bit)
+            if not self._by_label[key]:
+                del self._by_label[key]
         _take_out(self._by_rules, candidate.namespace_rules, bit)
         for kind in candidate.unserved:
             _take_out(self._by_unserved, kind, bit)
@@ -332,6 +335,10 @@ class WorkerIndex:
         """The names of all labels that workers have."""
         return iter(self._by_key)
 
+    def label_values(self, key: str) -> Collection[str]:
+        """The values that workers have of a label."""
+        return self._by_label.get(key, {}).keys()
+
     def _selected(self, selector: Selector) -> Workers:
         workers = self.all
         for requirement in selector.requirements:
@@ -347,9 +354,9 @@ class WorkerIndex:
             case "DoesNotExist":
                 return ~self._by_key.get(requirement.key, 0)
             case operator:
-                workers = 0
+                workers, of_key = 0, self._by_label.get(requirement.key, {})
                 for value in requirement.values:
-                    workers |= self._by_label.get((requirement.key, value), 0)
+                    workers |= of_key.get(value, 0)
                 return workers if operator == "In" else ~workers
 
     def _accepting_of(self, namespace: str) -> Workers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from mirror.batch import label_selectors
+from mirror.batch.label_selectors import Requirement
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.text import clean, nearest
 from mirror.placement.candidates import Obstacle, PlacementRequest
@@ -14,6 +15,9 @@ from mirror.placement.obstacles import IN_TROUBLE, Obstacles, Workers
 LONGEST_BYTES = 512
 LONGEST_SELECTOR = 200
 LONGEST_LABEL = 80
+MOST_VALUES_ASKED, MOST_VALUES_COMPARED, MOST_LETTERS_MORE = 3, 30, 3
+"""Of a label whose value no worker has: how many of a selector's values are compared, each with how many of workers',
+and how much longer or shorter those are. Each Job that waits costs that."""
 LONGEST_PREFERENCE = 60
 NAME_LABEL = "name"
 """Every worker has it; its value is the worker's name."""
@@ -49,17 +53,18 @@ def why_none(
     least, _ = obstacles.by_reason[-1]
     if least is not Obstacle.LABELS_DO_NOT_MATCH:
         workers &= ~_united(found for one, found in obstacles.by_reason if one is Obstacle.LABELS_DO_NOT_MATCH)
-    text = _listed("", _parts(obstacles, workers, index, request, details), obstacles)
-    return Obstruction(REASONS[least], text, _summary(least, index, request))
+    hint = _unknown_label(index, request) if least is Obstacle.LABELS_DO_NOT_MATCH else ""
+    text = _listed(hint, _parts(obstacles, workers, index, request, details), obstacles)
+    return Obstruction(REASONS[least], text, _summary(least, request))
 
 
-def _summary(nearest: Obstacle, index: WorkerIndex, request: PlacementRequest) -> str:
+def _summary(nearest: Obstacle, request: PlacementRequest) -> str:
     """What the source asks for, in terms of the workers that come nearest to it."""
     selector = clean(request.selector.text, longest=LONGEST_SELECTOR)
     asked = f" that worker-selector {selector} selects" if selector else ""
     match nearest:
         case Obstacle.LABELS_DO_NOT_MATCH:
-            return f"no worker matches worker-selector {selector}{_unknown_label(index, request)}"
+            return f"no worker matches worker-selector {selector}"
         case Obstacle.NAMESPACE:
             return f"no worker{asked} accepts namespace {request.namespace}"
         case Obstacle.KIND:
@@ -77,12 +82,29 @@ def _summary(nearest: Obstacle, index: WorkerIndex, request: PlacementRequest) -
 
 
 def _unknown_label(index: WorkerIndex, request: PlacementRequest) -> str:
-    """A label that is asked for and that no worker has is most likely misspelt."""
+    """A label that is asked for and that no worker has is most likely misspelt, or its value is."""
     for one in request.selector.requirements:
         if one.operator in ("In", "Exists") and not index.has_label(one.key):
             near = nearest(one.key, index.label_keys())
-            hint = f"; did you mean {clean(near, longest=LONGEST_LABEL)}?" if near else ""
-            return f" (no worker has a label {clean(one.key, longest=LONGEST_LABEL)}{hint})"
+            hint = f" (did you mean {clean(near, longest=LONGEST_LABEL)}?)" if near else ""
+            return f"no worker has a label {clean(one.key, longest=LONGEST_LABEL)}{hint}"
+        if one.operator == "In" and (hint := _unknown_value(index, one)):
+            return hint
+    return ""
+
+
+def _unknown_value(index: WorkerIndex, one: Requirement) -> str:
+    """Empty where a worker has one of the values, or none that is near: each worker's own is named then."""
+    known = index.label_values(one.key)
+    if not one.values.isdisjoint(known):
+        return ""
+    for value in sorted(one.values)[:MOST_VALUES_ASKED]:
+        alike = [other for other in known if abs(len(other) - len(value)) <= MOST_LETTERS_MORE]
+        if len(alike) > MOST_VALUES_COMPARED:  # numbered names, which all are alike: those that end otherwise
+            alike = [other for other in alike if other.startswith(value[:-2])]
+        if near := nearest(value, sorted(alike)[:MOST_VALUES_COMPARED]):
+            meant, asked = (f"{one.key}={clean(text, longest=LONGEST_LABEL)}" for text in (near, value))
+            return f"no worker has {asked} (did you mean {meant}?)"
     return ""
 
 

@@ -15,6 +15,8 @@ from doubles.transport import Fault
 from doubles.world import WAITING, RunningManager, World, manager_of
 
 from mirror.controllers import dependency_rounds
+from mirror.embedded.apiserver.messages import Request
+from mirror.embedded.faults.targets import INSIDER, Target
 from mirror.kinds.base import MirrorTransform
 from mirror.kinds.dependencies import DependencyPolicy
 from mirror.model import names
@@ -215,6 +217,155 @@ async def test_a_change_follows_while_a_mirror_has_not_ended() -> None:
         world.management.server.edit("configmaps", "settings", lambda body: body.update(data={"size": "10"}))
         await manager.settle(130)
         assert copies(world)["settings"]["data"] == {"size": "9"}
+
+
+REGISTRY = "kubernetes.io/dockerconfigjson"
+
+
+def give_another_type(world: World) -> dict[str, str]:
+    """Delete the Secret here and create it anew, which is the only way to another type; returns its data."""
+    data = {".dockerconfigjson": base64.b64encode(b"{}").decode()}
+    world.management.server.remove("secrets", "token")
+    metadata = {"name": "token", "namespace": "default"}
+    world.management.server.put("secrets", {"metadata": metadata, "type": REGISTRY, "data": data})
+    return data
+
+
+async def test_a_secret_of_another_type_is_made_anew_with_its_owners() -> None:
+    """The type of a Secret never changes: as here, it is deleted and created, and what needs it keeps it."""
+    async with one_worker() as (world, manager):
+        world.create(training("one"))
+        world.create(training("two"))
+        await manager.settle()
+        before = copies(world)
+        data = give_another_type(world)
+        await manager.settle(61)
+        made = copies(world)
+        assert (made["token"]["type"], made["token"]["data"]) == (REGISTRY, data)
+        assert owners(made["token"]) == {"one", "two"}
+        assert made["token"]["metadata"]["uid"] != before["token"]["metadata"]["uid"]
+        assert made["settings"] == before["settings"]
+        writes = world.writes()
+        await manager.settle(61)
+        assert world.writes() == writes
+        world.delete("one")
+        world.delete("two")
+        await manager.settle()
+        collect(world)
+        await manager.settle(61)
+        assert copies(world) == {}
+
+
+async def test_a_new_job_does_not_wait_for_the_round_that_gives_a_secret_its_new_type() -> None:
+    """What is there is of another type: it is made anew before the mirror, which then owns it beside the others."""
+    async with one_worker() as (world, manager):
+        world.create(training("one"))
+        await manager.settle()
+        give_another_type(world)
+        world.create(training("two"))
+        await manager.settle(3)
+        assert world.mirrors("two") == ["east"]
+        assert copies(world)["token"]["type"] == REGISTRY
+        assert owners(copies(world)["token"]) == {"one", "two"}
+        assert notes(copies(world)["token"]) == []
+
+
+async def test_a_secret_of_another_type_that_the_worker_refuses_leaves_the_copy_where_it_is() -> None:
+    """Pods that run need it: nothing is deleted that could not be made again, and the refusal names it."""
+    async with one_worker() as (world, manager):
+        world.create(training("one"))
+        await manager.settle()
+        before = copies(world)["token"]
+        world.workers["east"].arrange("create", "secrets", forbidden(), times=99)
+        give_another_type(world)
+        world.create(training("two"))
+        await manager.settle(61)
+        assert copies(world)["token"] == before
+        assert world.mirrors("two") == []
+        (text, *_) = world.texts("DependencyRefused")
+        assert text == "worker east: Secret token: not allowed (403 Forbidden)"
+        world.workers["east"].restore()
+        await manager.settle(130)
+        assert copies(world)["token"]["type"] == REGISTRY
+        assert world.mirrors("two") == ["east"]
+        assert owners(copies(world)["token"]) == {"one", "two"}
+
+
+async def test_a_copy_that_is_being_deleted_is_waited_for() -> None:
+    """A finalizer of the worker's keeps it: nothing can take its place before it has gone, and the Job says so."""
+    async with one_worker() as (world, manager):
+        world.create(training("one"))
+        await manager.settle()
+        server = world.workers["east"].server
+        server.edit("secrets", "token", lambda body: body["metadata"].update(finalizers=["example.com/archive"]))
+        give_another_type(world)
+        await manager.settle(61)
+        world.create(training("two"))
+        await manager.settle(61)
+        assert copies(world)["token"]["type"] == "Opaque"
+        assert world.mirrors("two") == []
+        assert "worker east: Secret token is being deleted there, and is of another type than here" in world.texts(
+            "DependencyRefused"
+        )
+        server.edit("secrets", "token", lambda body: body["metadata"].pop("finalizers"))
+        await manager.settle(200)
+        assert copies(world)["token"]["type"] == REGISTRY
+        assert owners(copies(world)["token"]) == {"one", "two"}
+
+
+async def test_a_foreign_secret_of_another_type_is_never_replaced() -> None:
+    """Nothing is deleted that is not ours (D1): that worker refuses the Job."""
+    async with one_worker() as (world, manager):
+        data = give_another_type(world)
+        metadata = {"name": "token", "namespace": "default"}
+        body = {"metadata": metadata, "type": "Opaque", "data": data}
+        foreign = world.workers["east"].server.put("secrets", body)
+        world.create(training())
+        await manager.settle(130)
+        assert world.workers["east"].server.get("secrets", "token") == foreign
+        assert world.texts("DependencyConflict")[0] == (
+            "worker east: Secret token exists there with other contents, and is not ours"
+        )
+
+
+async def test_a_copy_that_becomes_anothers_in_between_is_not_deleted() -> None:
+    """By uid and version: what took its place, or was marked meanwhile, is looked at again."""
+    async with one_worker() as (world, manager):
+        world.create(training("one"))
+        await manager.settle()
+        east = world.workers["east"]
+        give_another_type(world)
+        metadata = {"name": "token", "namespace": "default"}
+
+        note, taken = east.faults.on_request, []
+
+        def take_its_place(request: Request, target: Target) -> None:
+            if (target.verb, target.plural) == ("delete", "secrets") and request.peer != INSIDER and not taken:
+                taken.append(request)
+                east.server.remove("secrets", "token")
+                east.server.put("secrets", {"metadata": metadata, "type": "Opaque", "data": {}})
+            note(request, target)
+
+        east.faults.on_request = take_its_place
+        await manager.settle(200)
+        assert taken
+        there = east.server.get("secrets", "token")
+        assert (there["type"], there.get("data") or {}) == ("Opaque", {})
+        assert names.ORIGIN not in (there["metadata"].get("labels") or {})
+
+
+@pytest.mark.parametrize("fault", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER, Fault.BREAK])
+@pytest.mark.parametrize("verb", ["delete", "create"])
+async def test_a_copy_that_is_half_made_anew_is_finished(verb: str, fault: Fault) -> None:
+    """Whatever is lost on the way: the next round makes what is not there, and its owners are found again."""
+    async with one_worker() as (world, manager):
+        world.create(training("one"))
+        await manager.settle()
+        world.workers["east"].arrange(verb, "secrets", fault)
+        give_another_type(world)
+        await manager.settle(200)
+        assert copies(world)["token"]["type"] == REGISTRY
+        assert owners(copies(world)["token"]) == {"one"}
 
 
 async def test_a_round_without_changes_writes_and_reads_no_contents() -> None:

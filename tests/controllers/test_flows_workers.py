@@ -96,6 +96,19 @@ async def test_an_annotation_that_is_misspelt_on_a_running_job_is_told() -> None
         assert world.texts("UnknownAnnotation") == [text]
 
 
+async def test_a_label_that_was_meant_as_an_annotation_is_told_on_a_running_job() -> None:
+    """D22: ``kubectl label`` in place of ``annotate``, and misspelt."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle(5)
+        world.edit(lambda body: body["metadata"].update(labels={names.PREFIX + "on-worker-los": "Wait"}))
+        await manager.settle(5)
+        text = (
+            "label jobmirror.io/on-worker-los has no effect (did you mean the annotation jobmirror.io/on-worker-loss?)"
+        )
+        assert world.texts("UnknownAnnotation") == [text]
+
+
 async def test_a_kind_that_is_not_served_keeps_no_worker_lost() -> None:
     """D13, D23: its watch was rejected like all others, and last of all; it is not there, and what is there answers."""
     world = World()

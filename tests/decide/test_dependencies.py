@@ -195,6 +195,45 @@ def test_an_original_that_was_made_anew_is_noted() -> None:
     assert [one["path"] for one in operations][1:] == ["/metadata/annotations/jobmirror.io~1copy-of"]
 
 
+@pytest.mark.parametrize(
+    ("name", "there", "original", "is_other"),
+    [
+        pytest.param(SECRET, {"type": "Opaque"}, {"type": "kubernetes.io/dockerconfigjson"}, True, id="another type"),
+        pytest.param(SECRET, {"type": "a/b"}, {"type": "a/b", "data": {"k": "dg=="}}, False, id="other data alone"),
+        pytest.param(SECRET, {"type": "Opaque"}, {}, False, id="the default, written or not"),
+        pytest.param(CONFIG, {"type": "x"}, {}, False, id="only Secrets have one"),
+    ],
+)
+def test_a_type_that_never_changes(name: Name, there: dict[str, Any], original: dict[str, Any], is_other: bool) -> None:
+    """No update reaches it (core/v1 Secret: ``type`` is immutable)."""
+    assert dependencies.is_of_another_type(name, ours(**there), contents(**original)) is is_other
+
+
+def test_a_copy_that_is_made_anew_keeps_who_needs_it() -> None:
+    """Owners and notes are of other sources: without them the worker's collector, or the sweep, would delete it."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "m"}
+    notes = {names.COPY_OF: "u/7", dependencies.note_of("one"): "Job/one", "theirs": "x"}
+    labels = {names.ORIGIN: ORIGIN, "theirs": "x"}
+    there = contents(metadata={"ownerReferences": [owner], "annotations": notes, "labels": labels}, type="Opaque")
+    original = contents(metadata={"uid": "new"}, type="a/b", data={"k": "dg=="})
+    body = dependencies.body_made_anew(
+        SECRET, there, original, namespace="default", labels={names.ORIGIN: ORIGIN}, notes={"two": "Job/two"}
+    )
+    assert body == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "a/b",
+        "data": {"k": "dg=="},
+        "metadata": {
+            "name": "s",
+            "namespace": "default",
+            "labels": {names.ORIGIN: ORIGIN},
+            "annotations": {names.COPY_OF: "new/7", dependencies.note_of("one"): "Job/one", "two": "Job/two"},
+            "ownerReferences": [owner],
+        },
+    }
+
+
 def test_a_note_becomes_an_owner() -> None:
     """One patch, of this object only; others' notes and owners stay."""
     patch = dependencies.own_patch("copy", "source", {"kind": "Job", "uid": "mirror"})

@@ -14,7 +14,8 @@ from flow_world import FlowWorld
 from mirror.access.answers import Answer, StatusError
 from mirror.access.bounds import Bounds
 from mirror.access.request_parsing import Asked
-from mirror.access.service import Access, AccessSources
+from mirror.access.service import Access
+from mirror.access.sources import AccessSources
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.model import names
 from mirror.planes.api import Json

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 from access_world import AccessWorld, access_world
 
 from mirror.access import looking
+from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.embedded.apiserver.apimachinery.errors import StatusError, failure
 from mirror.embedded.faults.targets import Which
+from mirror.kinds.dependencies import RESOURCES, DependencyPolicy
 from mirror.model import names
 from mirror.planes.api import Json
 
@@ -49,7 +54,8 @@ async def provide(world: AccessWorld) -> None:
     """What is there on east: one thing of its own, and one copy."""
     east = world.planes["east"].api
     await east.create(f"{CORE}/configmaps", {"metadata": {"name": "settings"}, "data": {"secret": "content"}})
-    marked = {"name": "token", "annotations": {names.COPY_OF: "u/1"}}
+    labels = {names.ORIGIN: world.origin, names.MANAGEMENT_UID: world.origin}
+    marked = {"name": "token", "labels": labels, "annotations": {names.COPY_OF: "u/1"}}
     await east.create(f"{CORE}/secrets", {"metadata": marked, "data": {"t": "Y29udGVudA=="}})
 
 
@@ -109,7 +115,101 @@ async def test_of_a_live_mirror_its_own_worker_is_asked() -> None:
 
 
 async def _has_diff(world: AccessWorld) -> bool:
-    return (await world.ask("train/diff")).code == 200
+    got = await world.ask("train/diff")
+    return got.code == 200 and got.json["mirror"] != ""
+
+
+class CopyingWorld(AccessWorld):
+    """The settings let everything go along."""
+
+    def _mirroring_settings(self) -> MirroringSettings:
+        settings = super()._mirroring_settings()
+        policy = DependencyPolicy(frozenset(RESOURCES))
+        return replace(settings, transform=msgspec.structs.replace(settings.transform, dependencies=policy))
+
+
+CARRY: Json = {names.CARRY: "configmaps,secrets,serviceaccounts", names.WORKER_SELECTOR: "name=east"}
+CARRYING: Json = {
+    "restartPolicy": "Never",
+    "containers": [{"name": "a", "image": "b", "envFrom": [{"configMapRef": {"name": "setings"}}]}],
+}
+WAITS_FOR = (
+    "the Job waits for it (DependencyMissing): create it in namespace default of the management cluster, "
+    "or correct its name"
+)
+
+
+async def test_a_misspelt_name_is_told_before_the_job_is_created_and_while_it_waits_for_it() -> None:
+    """What is missing here keeps the mirror from being made; what will be copied does not, and neither is there yet."""
+    async with access_world(form=CopyingWorld) as world:
+        await world.allow("bob", READS)
+        await world.management.api.create(f"{CORE}/configmaps", {"metadata": {"name": "settings"}})
+        body = draft()
+        body["metadata"]["annotations"] = CARRY
+        body["spec"]["template"]["spec"] = CARRYING | {"volumes": [{"name": "s", "configMap": {"name": "settings"}}]}
+        before = (await world.ask("/v1/diff", method="POST", body=body, user="bob")).json
+        here = {one["object"]: (one["state"], one["message"]) for one in before["goesAlong"]}
+
+        assert here == {
+            "ConfigMap settings": ("Exists", "goes along"),
+            "ConfigMap setings": ("Missing", WAITS_FOR),
+        }
+        assert set(states(before).values()) == {"Missing"}
+
+        await world.create("train", annotations=CARRY, run_for="never", template={"spec": CARRYING})
+        await world.until(lambda: _waits(world))
+        waiting = await world.ask("train/diff", user="bob")
+        assert waiting.code == 200
+        assert waiting.json["goesAlong"] == [
+            {"object": "ConfigMap setings", "state": "Missing", "message": WAITS_FOR},
+        ]
+        assert (waiting.json["worker"], waiting.json["mirror"]) == ("east", "")
+        assert "worker east has no mirror of this Job" in waiting.json["note"]
+
+        await world.management.api.create(f"{CORE}/configmaps", {"metadata": {"name": "setings"}})
+        await world.until(lambda: _has_diff(world))
+        live = (await world.ask("train/diff", user="bob")).json
+        assert [one["state"] for one in live["goesAlong"]] == ["Exists"]
+        assert states(live) == {"ConfigMap setings": "Copied"}
+        assert live["note"] == ""
+
+
+async def _waits(world: AccessWorld) -> bool:
+    source = await world.source("train")
+    listed = (source or {}).get("status", {}).get("conditions") or []
+    return any(one["reason"] == "DependencyMissing" for one in listed)
+
+
+async def test_a_job_without_a_worker_is_looked_at_as_a_draft_is() -> None:
+    """With what is in the way of each worker."""
+    async with access_world("east", "west", form=CopyingWorld) as world:
+        await world.allow("bob", READS)
+        await world.register("east", cordoned="true")
+        await world.create("train", annotations=CARRY, template={"spec": CARRYING})
+        await world.until(lambda: _lacks(world))
+        found = (await world.ask("train/diff", user="bob")).json
+
+        assert found["lacks"] == {"east": "cordoned", "west": "labels do not match worker-selector"}
+        assert [one["state"] for one in found["goesAlong"]] == ["Missing"]
+        assert found["onWorker"] == []
+
+
+async def _lacks(world: AccessWorld) -> bool:
+    got = await world.ask("train/diff")
+    return got.code == 200 and got.json.get("lacks", {}).get("east") == "cordoned"
+
+
+async def test_a_job_whose_mirror_has_gone_is_refused_as_before() -> None:
+    """What was made and is no more is no Job before its mirror."""
+    async with access_world() as world:
+        await world.running()
+        await world.planes["east"].api.delete(f"/apis/batch/v1{CORE.removeprefix('/api/v1')}/jobs/train")
+        await world.until(lambda: _has_no_mirror(world))
+        assert (await world.ask("train/diff")).code == 409
+
+
+async def _has_no_mirror(world: AccessWorld) -> bool:
+    return (await world.ask("train/pods")).code == 409
 
 
 async def test_looking_is_bounded_for_each_person(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +222,4 @@ async def test_looking_is_bounded_for_each_person(monkeypatch: pytest.MonkeyPatc
 
         assert [one.code for one in got] == [200, 200, 200, 429]
         assert len(got[0].json["onWorker"]) == 2
+        assert got[0].json["leftOut"] == {"objects": 3, "workers": 0}

@@ -53,6 +53,38 @@ def test_a_label_of_ours_is_not_read() -> None:
     assert found(labels={"jobmirror.io/worker-selector": "eu"}) == (text,)
 
 
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("jobmirror.io/worker-selektor", " (did you mean the annotation jobmirror.io/worker-selector?)"),
+        ("jobmirrors.io/carry", " (did you mean the annotation jobmirror.io/carry?)"),
+        ("worker-selector", " (did you mean the annotation jobmirror.io/worker-selector?)"),
+        ("jobmirror.io/zzz", ""),
+    ],
+)
+def test_a_misspelt_label_is_pointed_out_as_a_misspelt_annotation_is(key: str, told: str) -> None:
+    assert found(labels={key: "eu"}) == (f"label {key} has no effect{told}",)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "jobmirror.io/origin",
+        "jobmirror.io/source-uid",
+        "jobmirror.io/management-uid",
+        "app.kubernetes.io/name",
+        "priority",
+    ],
+)
+def test_other_labels_are_no_mistake(key: str) -> None:
+    assert found(labels={key: "x"}) == ()
+
+
+def test_what_is_an_annotation_too_is_told_once() -> None:
+    misspelt = {"jobmirror.io/worker-selektor": "eu"}
+    assert len(found(misspelt, labels=misspelt)) == 1
+
+
 def test_a_few_are_told() -> None:
     assert len(found({f"jobmirror.io/x{n}": "" for n in range(100)})) == MOST
 
@@ -93,6 +125,20 @@ def since(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
 )
 def test_only_what_was_changed_is_judged(before: dict[str, str], after: dict[str, str], told: tuple[str, ...]) -> None:
     assert since(before, after) == told
+
+
+def test_a_label_that_comes_later_is_judged_too() -> None:
+    """And what was there before is not told again, whatever it is."""
+    was = {"name": "a", "labels": {"jobmirror.io/carrry": ""}}
+    now = was | {"labels": {"jobmirror.io/carrry": "", "jobmirror.io/worker-selektor": "region=eu"}}
+    old, new = (decode_object(msgspec.json.encode({"metadata": one})) for one in (was, now))
+    text = (
+        "label jobmirror.io/worker-selektor has no effect (did you mean the annotation jobmirror.io/worker-selector?)"
+    )
+
+    assert mistakes_since(old, new, JOB.own_annotations) == (text,)
+    assert mistakes_since(new, new, JOB.own_annotations) == ()
+    assert mistakes_since(new, old, JOB.own_annotations) == ()
 
 
 def test_names_on_something_else_than_a_source() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.model.text import clean
+from mirror.model.text import clean, nearest
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,17 @@ def test_cleaned_text_is_printable_bounded_and_stays_so(text: str, longest: int)
     assert cleaned.isprintable()
     assert len(cleaned) <= longest + 1
     assert cleaned.encode().decode() == cleaned
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        pytest.param("regoin", "region", id="most letters are the same"),
+        pytest.param("ZONE", "zone", id="another case"),
+        pytest.param("ue", "eu", id="two letters, swapped"),
+        pytest.param("us", None, id="one of two letters"),
+        pytest.param("gpu", None, id="another word"),
+    ],
+)
+def test_the_word_that_was_most_likely_meant(word: str, near: str | None) -> None:
+    assert nearest(word, ("region", "zone", "eu")) == near

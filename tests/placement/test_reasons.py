@@ -46,9 +46,35 @@ def test_the_reason_to_wait_names_each_worker_once_in_order() -> None:
             (Candidate("east", labels={"region": "eu"}),),
             "regoin=eu",
             "NoMatchingWorker",
-            "no worker matches worker-selector regoin=eu (no worker has a label regoin; did you mean region?): "
+            "no worker matches worker-selector regoin=eu: no worker has a label regoin (did you mean region?); "
             "east: labels do not match worker-selector (no label regoin)",
             id="a misspelt label",
+        ),
+        pytest.param(
+            (Candidate("east", labels={"region": "eu"}), Candidate("west", labels={"region": "us"})),
+            "region=ue",
+            "NoMatchingWorker",
+            "no worker matches worker-selector region=ue: no worker has region=ue (did you mean region=eu?); "
+            "east: labels do not match worker-selector (region is eu); "
+            "west: labels do not match worker-selector (region is us)",
+            id="a misspelt value",
+        ),
+        pytest.param(
+            (Candidate("east", labels={"name": "east"}), Candidate("berlin", labels={"name": "berlin"})),
+            "name in (berlinn, mars)",
+            "NoMatchingWorker",
+            "no worker matches worker-selector name in (berlinn, mars): no worker has name=berlinn "
+            "(did you mean name=berlin?); berlin: labels do not match worker-selector; "
+            "east: labels do not match worker-selector",
+            id="a misspelt name of a worker",
+        ),
+        pytest.param(
+            (Candidate("east", labels={"region": "eu", "gpu": "a100"}),),
+            "region in (eu, ue),gpu=a10",
+            "NoMatchingWorker",
+            "no worker matches worker-selector region in (eu, ue),gpu=a10: no worker has gpu=a10 "
+            "(did you mean gpu=a100?); east: labels do not match worker-selector (gpu is a100)",
+            id="a value that a worker has is none",
         ),
         pytest.param(
             (Candidate("east", labels={"name": "east"}, cordoned=True), Candidate("west", labels={"name": "west"})),
@@ -72,6 +98,39 @@ def test_the_reason_and_its_message(workers: tuple[Candidate, ...], selector: st
     index, request = index_of(*workers), PlacementRequest("team-a", parse_selector(selector))
     why_none = reasons.why_none(index.obstacles(request), index, request, {})
     assert (why_none.reason, why_none.message) == (reason, message)
+
+
+def test_values_of_workers_that_are_gone_are_not_proposed() -> None:
+    """Nothing is kept of a label that no worker has any more (D29)."""
+    index = index_of(Candidate("east", labels={"region": "eu"}), Candidate("west", labels={"region": "us"}))
+    request = PlacementRequest("team-a", parse_selector("region=ue"))
+    assert "did you mean region=eu?" in reasons.why_none(index.obstacles(request), index, request, {}).message
+    index.remove("east")
+    assert "did you mean" not in reasons.why_none(index.obstacles(request), index, request, {}).message
+    index.remove("west")
+    assert (index.has_label("region"), list(index.label_values("region"))) == (False, [])
+
+
+def test_of_thousands_of_values_few_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of Jobs may wait for what no worker has: what each costs does not grow with the workers."""
+    compared: list[int] = []
+
+    def count(word: str, known: list[str]) -> None:
+        compared.append(len(known))
+
+    monkeypatch.setattr(reasons, "nearest", count)
+    index = index_of(*(Candidate(f"w{n:04}", labels={"name": f"w{n:04}"}) for n in range(1000)))
+    asked = ",".join(f"w0{n}xx" for n in range(9))
+    request = PlacementRequest("team-a", parse_selector(f"name in ({asked})"))
+    reasons.why_none(index.obstacles(request), index, request, {})
+    assert compared == [30, 30, 30]
+
+
+def test_of_numbered_names_the_one_that_begins_alike_is_meant() -> None:
+    index = index_of(*(Candidate(f"w{n:04}", labels={"name": f"w{n:04}"}) for n in range(1000)))
+    request = PlacementRequest("team-a", parse_selector("name=w0917x"))
+    message = reasons.why_none(index.obstacles(request), index, request, {}).message
+    assert "(did you mean name=w0917?)" in message
 
 
 def test_a_thousand_workers_are_counted_by_reason() -> None:

@@ -246,15 +246,26 @@ def lines_of(shown: Comparison, *, is_wide: bool) -> Iterator[str]:
     if report.cautions:
         yield ""
         yield from printing.table(_CAUTIONS, report.cautions)
-    if shown.on_worker:
-        yield ""
-        yield from printing.table(_ON_WORKER, shown.on_worker)
+    yield from _of_objects(shown)
     if shown.obstacles:
         yield ""
         yield from printing.table(_OBSTACLES, sorted(shown.obstacles.items()))
     if shown.note:
         yield ""
         yield clean(f"Note: {shown.note}", longest=1000)
+
+
+def _of_objects(shown: Comparison) -> Iterator[str]:
+    """What the pods name: first as it is here, where it goes along, then on workers."""
+    here = [OnWorker(worker=HERE, object=one.object, state=one.state, message=one.message) for one in shown.goes_along]
+    left = shown.left_out
+    counts = [(left.objects, "object"), (left.workers, "worker")]
+    more = [f"{count} more {noun}{'s' if count > 1 else ''}" for count, noun in counts if count > 0]
+    if here or shown.on_worker:
+        yield ""
+        yield from printing.table(_ON_WORKER, [*here, *shown.on_worker])
+    if more:
+        yield f"(and {' and '.join(more)}, not looked at)"
 
 
 def _columns(longest: int) -> list[Column[Difference]]:
@@ -273,7 +284,16 @@ _CAUTIONS = [
     Column[Caution]("REQUIRED ON WORKER", lambda caution: caution.path),
     Column[Caution]("WHY", lambda caution: caution.text),
 ]
-_THERE = {"Exists": "yes", "Copied": "yes, a copy", "Missing": "no", "Unknown": "not known"}
+HERE = "(here)"
+"""In place of a worker: the management cluster."""
+_THERE = {
+    "Exists": "yes",
+    "Copied": "yes, a copy",
+    "Foreign": "yes, not ours",
+    "Refused": "yes, not sent",
+    "Missing": "no",
+    "Unknown": "not known",
+}
 _ON_WORKER = [
     Column[OnWorker]("WORKER", lambda one: one.worker),
     Column[OnWorker]("OBJECT", lambda one: one.object),

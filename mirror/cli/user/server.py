@@ -104,13 +104,28 @@ class KnownJob(msgspec.Struct, frozen=True):
     obstacles: dict[str, str] = msgspec.field(name="lacks", default={})
 
 
+class Along(msgspec.Struct, frozen=True, kw_only=True):
+    """One object that goes along, on the management cluster: ``Exists``, ``Missing``, ``Refused`` or ``Unknown``."""
+
+    object: str = ""
+    state: str = ""
+    message: str = ""
+
+
 class OnWorker(msgspec.Struct, frozen=True, kw_only=True):
-    """One object as a worker has it: ``Exists``, ``Copied``, ``Missing`` or ``Unknown``."""
+    """One object as a worker has it: ``Exists``, ``Copied``, ``Foreign``, ``Missing`` or ``Unknown``."""
 
     worker: str = ""
     object: str = ""
     state: str = ""
     message: str = ""
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """How many the manager did not look at."""
+
+    objects: int = 0
+    workers: int = 0
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,8 +135,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     report: Report
     obstacles: dict[str, str] = msgspec.field(name="lacks", default={})
     """For each worker that is not eligible: why."""
+    goes_along: list[Along] = msgspec.field(name="goesAlong", default=[])
     on_worker: list[OnWorker] = msgspec.field(name="onWorker", default=[])
     """What the pods name, as the worker has it, or some of those that are eligible."""
+    left_out: LeftOut = msgspec.field(name="leftOut", default=LeftOut())
     note: str = ""
 
 
