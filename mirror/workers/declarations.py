@@ -54,13 +54,17 @@ class Declaration:
     """What people should know of it beside problems."""
     is_own: bool = False
     """Whether it is a Secret that registers a worker (label ``jobmirror.io/worker``): we may write it."""
+    key: str = ""
+    """Of another Secret's data: where the kubeconfig is, by the settings."""
+    account: str = ""
+    """Whose Secret of Open Cluster Management a ClusterProfile means, by the settings."""
 
 
 def declared(holder: Declaration, *, is_misconfigured: bool, token_expires: datetime | None) -> Declared:
     """What is written down of a declaration, for who may not read it (``mirror worker list``)."""
     spec, by = holder.spec, str(holder.origin)
     if spec is None:
-        return Declared(by=by)
+        return Declared(by=by, key=holder.key, account=holder.account)
     labels, more_labels = kept_labels(spec.labels)
     return Declared(
         by=by,
@@ -71,6 +75,8 @@ def declared(holder: Declaration, *, is_misconfigured: bool, token_expires: date
         token_expires=f"{token_expires:%Y-%m-%dT%H:%M:%SZ}" if token_expires else "",
         labels=labels,
         more_labels=more_labels,
+        key=holder.key,
+        account=holder.account,
     )
 
 

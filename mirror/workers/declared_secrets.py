@@ -85,16 +85,27 @@ def declared_by(found: Object, source: SecretSource) -> Declaration:
     try:
         check_name(name)
     except BadSecret as error:
-        return Declaration(name, origin, None, str(error))
+        return Declaration(name, origin, None, str(error), key=source.key)
     try:
-        if found.data_dict().get(source.key) == _TOO_LARGE:
-            text = f"is longer than {MOST_KUBECONFIG_CHARACTERS // 1024} KiB"
-            raise BadSecret(Problem(f"data.{source.key}", text, "leave out all contexts but one"))
-        kubeconfig = read_kubeconfig(found, source.key)
+        kubeconfig = kubeconfig_in(found, source.key)
     except BadSecret as error:
         refused = error.problem
     labels = worker_labels(found.labels)
-    return Declaration(name, origin, spec_of(found, name=name, kubeconfig=kubeconfig, labels=labels, refused=refused))
+    spec = spec_of(found, name=name, kubeconfig=kubeconfig, labels=labels, refused=refused)
+    return Declaration(name, origin, spec, key=source.key)
+
+
+def kubeconfig_in(found: Object, key: str) -> bytes:
+    """The kubeconfig in such a Secret, whole or reduced.
+
+    Raises:
+        BadSecret: it is missing, too long, or not base64.
+    """
+    value = found.data_dict().get(key)
+    if value == _TOO_LARGE or (isinstance(value, str) and len(value) > MOST_KUBECONFIG_CHARACTERS):
+        text = f"is longer than {MOST_KUBECONFIG_CHARACTERS // 1024} KiB"
+        raise BadSecret(Problem(f"data.{key}", text, "leave out all contexts but one"))
+    return read_kubeconfig(found, key)
 
 
 def worker_labels(labels: Mapping[str, str]) -> dict[str, str]:

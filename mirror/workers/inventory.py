@@ -18,6 +18,8 @@ MOST_BYTES = 900 * 1024
 """Of all entries, so that they fit into one ConfigMap; beyond, only what is needed of each is written."""
 LONGEST_BRIEF = 80
 """Characters of a text for people, then."""
+CUT = "…"
+"""Ends the name of an object that was too long, so that it is not taken for another one's."""
 
 
 class Declared(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -33,6 +35,10 @@ class Declared(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Some of the worker's labels; of many the first, by name (``MOST_LABEL_BYTES``)."""
     more_labels: int = 0
     """How many others it has."""
+    key: str = ""
+    """Of a Secret: where in its data the kubeconfig is. With ``account`` for commands, which know no settings."""
+    account: str = ""
+    """Of Open Cluster Management, whose Secret a ClusterProfile means; empty: the only one there is."""
 
 
 class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -180,5 +186,7 @@ def _brief(entry: Entry) -> Entry:
     said = entry.declared
     if said is not None:
         more = said.more_labels + len(said.labels)
-        said = msgspec.structs.replace(said, by=said.by[:LONGEST_BRIEF], labels={}, more_labels=more)
+        by = said.by if len(said.by) <= LONGEST_BRIEF else said.by[: LONGEST_BRIEF - 1] + CUT
+        key, account = (text if len(text) <= LONGEST_BRIEF else "" for text in (said.key, said.account))
+        said = msgspec.structs.replace(said, by=by, labels={}, more_labels=more, key=key, account=account)
     return msgspec.structs.replace(entry, reason=entry.reason[:LONGEST_BRIEF], remark="", declared=said)

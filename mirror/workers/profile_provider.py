@@ -8,6 +8,7 @@ profiles and Secrets say is ``cluster_profiles``'.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -279,7 +280,8 @@ class ProfileProvider:
 
     def _declare(self, profile: Object, kubeconfig: bytes | None, problem: str = "") -> None:
         declared = declared_by(profile, kubeconfig, clean(problem, longest=400))
-        self._report(Key(self._rank, *name_of(profile)), declared)
+        account = self._settings.managed_service_account
+        self._report(Key(self._rank, *name_of(profile)), replace(declared, account=account))
 
 
 def _named(ref: SecretRef) -> str:

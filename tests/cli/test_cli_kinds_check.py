@@ -129,12 +129,21 @@ async def test_a_kind_that_a_multikueue_may_run_is_a_failure(clusters: Clusters)
 
 
 async def test_a_worker_that_something_else_declares_is_not_passed_over(clusters: Clusters) -> None:
-    """Its kubeconfig is not read: that it was not asked is said, where a kind needs something there."""
+    """It is asked as any other, where a kind needs something there; else why it was not is said."""
     await registered(clusters)
     await record(clusters, text_of(job_set_kinds()))
-    entry = json.dumps({"uid": "u", "state": "Connected", "declared": {"by": "Secret clusters/prod"}})
-    await clusters.management.api.merge(RECORD, {"data": {"prod": entry}})
-    assert (await seen(clusters))["prod"] == ("warn", "declared by Secret clusters/prod, so it was not asked")
+    entry = {"uid": "u", "state": "Connected", "declared": {"by": "Secret default/prod", "key": "kubeconfig"}}
+    await clusters.management.api.merge(RECORD, {"data": {"prod": json.dumps(entry)}})
+    gone = "worker prod is declared by Secret default/prod, which does not exist any more"
+    assert (await seen(clusters))["prod"] == ("fail", gone)
+    own = await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    secret = {"metadata": {"name": "prod"}, "data": own["data"]}
+    await clusters.management.api.create("/api/v1/namespaces/default/secrets", secret)
+    found = await seen(clusters)
+    assert found["prod"] == found["east"]
+    entry["declared"] = {"by": "Secret default/prod…"}
+    await clusters.management.api.merge(RECORD, {"data": {"prod": json.dumps(entry)}})
+    assert (await seen(clusters))["prod"][1].startswith("declared by Secret default/prod…, and not checked: ")
     await record(clusters, text_of(Kinds.of(JOB)))
     assert await seen(clusters) == {}
 

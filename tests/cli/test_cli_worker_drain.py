@@ -163,15 +163,21 @@ async def test_more_orphans_than_a_sweep_may_delete_stay(
 async def test_a_drain_of_a_worker_that_is_down_says_what_it_leaves(
     clusters: Clusters, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where no Job has ended there nothing can be left of one: it may be removed. Else it fails, and names the Jobs."""
+    """Nobody could look: it is not called empty, Jobs that ended there are named, and --force has to be said."""
     await registered(clusters)
     await clusters.east.kill()
-    await drain.drain(clusters.where, "east", timeout_seconds=20)
-
-    printed = capsys.readouterr()
-    assert "! mirrors on worker east were not deleted: worker east (https://127.0.0.1:" in printed.err
-    assert "is unreachable: connection closed by the API server" in printed.err
-    assert "✓ worker east is empty" in printed.out
+    for command in (
+        lambda: drain.drain(clusters.where, "east", timeout_seconds=20),
+        lambda: drain.remove(clusters.where, "east", drain.Removal()),
+    ):
+        with pytest.raises((drain.Failure, ClusterError)) as told:
+            await command()
+        text = str(told.value)
+        assert text.startswith("mirrors on worker east were not deleted: worker east (https://127.0.0.1:")
+        assert "is unreachable: connection closed by the API server" in text
+        assert "there may be those of Jobs that are deleted; " in text
+        assert "--force" in text
+    assert "✓" not in capsys.readouterr().out.partition("created\n")[2]
 
     await stored(clusters, "done")
     with pytest.raises(drain.Failure, match=r"were not deleted: .* there may be those of Job default/done; rerun, or"):

@@ -97,6 +97,7 @@ async def test_a_secret_of_cluster_api_is_a_worker_that_takes_jobs() -> None:
         await manager.settle(1)
         assert world.source()["status"]["active"] == 1
         assert entry(world, "prod")["declared"]["by"] == "Secret clusters/prod-kubeconfig"
+        assert entry(world, "prod")["declared"]["key"] == "value"  # for commands, which know no settings
         # No Secret of ours registers it, so no token is ever written into one (``renewing``).
         assert manager.registry.secret_of("prod") is None
 
@@ -369,6 +370,21 @@ async def test_the_secret_of_open_cluster_management_is_followed_when_it_is_rota
         await manager.settle(45)
         assert is_up(manager, "east")
         assert world.users["east"] == {"token": "second"}
+
+
+async def test_whose_secret_a_profile_means_is_recorded_for_commands() -> None:
+    """They know no settings."""
+    world = world_with("east")
+    await serve_profiles(world)
+    for account in ("robot", "other"):
+        body = secret(f"east-{account}", "fleet", labels=CREDENTIALS, token=account)
+        world.management.server.put("secrets", body)
+    world.management.server.put("clusterprofiles", profile("east", OCM, {}))
+    settings = ClusterProfiles(enabled=True, namespaces=("fleet",), managed_service_account="robot")
+    async with manager_of(world, cluster_profiles=settings) as manager:
+        await manager.settle(2)
+        assert world.users["east"] == {"token": "robot"}
+        assert entry(world, "east")["declared"]["account"] == "robot"
 
 
 async def test_profiles_that_are_served_later_are_found() -> None:

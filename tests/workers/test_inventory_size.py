@@ -27,7 +27,7 @@ def declared(number: int) -> Entry:
         lost_since="2026-11-26T00:00:00Z",
         reason="x" * 400,
         version="v1.33.1",
-        declared=Declared(by=by, labels=labels, more_labels=more, capacity=number),
+        declared=Declared(by=by, labels=labels, more_labels=more, capacity=number, key="value", account="a" * 253),
         remark=f"its name is also declared by {by}, {by}, {by}, …, which is ignored",
     )
 
@@ -70,6 +70,8 @@ def test_of_very_many_what_is_needed_is_written() -> None:
     kept = [(one.uid, one.state, one.lost_since, one.declared and one.declared.capacity) for one in read.values()]
     assert kept == [(f"uid-{at}", "Unreachable", "2026-11-26T00:00:00Z", at) for at in range(1000)]
     assert all(one.declared is not None and one.declared.more_labels == 64 for one in read.values())
+    assert all(one.declared is not None and one.declared.by.endswith("…") for one in read.values())
+    assert {one.declared and (one.declared.key, one.declared.account) for one in read.values()} == {("value", "")}
 
 
 async def test_another_worker_can_be_recorded_whatever_others_declare() -> None:

@@ -1,4 +1,4 @@
-"""``mirror worker set``: capacity, weight, labels and namespaces of a registered worker."""
+"""``mirror worker set``: capacity, weight, labels and namespaces of a worker, whatever registers it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mirror.cli.worker import clusters
 from mirror.cli.worker.arguments import check_annotations, check_label
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations import worker_objects
 from mirror.cli.worker.operations.sites import ClusterError
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -54,30 +55,30 @@ def changes_of(capacity: str, weight: str, namespaces: str, labels: Iterable[str
 
 
 async def change(where: Where, name: str, changes: Changes) -> None:
-    """Change a worker's Secret; what the manager could not read is refused before.
+    """Change what registers a worker; what the manager could not read is refused before.
 
     Raises:
-        ClusterError: there is no such worker, a value is of no use, or the Secret may not be changed.
+        ClusterError: there is no such worker, a value is of no use, or the object may not be changed.
     """
     async with clusters.home(where) as home:
-        secret = await home.worker_secret(name)
-        check(secret, changes)
-        await home.annotate(secret, dict(changes.annotations), labels=dict(changes.labels))
+        worker = await worker_objects.find(home, name)
+        check(worker.found, changes)
+        await worker_objects.annotate(home, worker, changes.annotations, labels=changes.labels)
     said = [f"{key.removeprefix(names.PREFIX)} {value or 'removed'}" for key, value in changes.annotations.items()]
     said += [f"label {key}{'=' + value if value is not None else ' removed'}" for key, value in changes.labels.items()]
     click.echo(f"✓ worker {name}: {', '.join(said)}")
 
 
-def check(secret: Object, changes: Changes) -> None:
+def check(found: Object, changes: Changes) -> None:
     """Whether the manager will understand it.
 
     Raises:
         ClusterError: it names the annotation and what is expected there.
     """
-    annotations = {**secret.annotations, **changes.annotations}
+    annotations = {**found.annotations, **changes.annotations}
     kept = {key: value for key, value in annotations.items() if value is not None}
-    metadata = replace(secret.metadata, annotations=kept)
-    spec = spec_of(replace(secret, metadata=metadata), name=metadata.name, kubeconfig=b"", labels=secret.labels)
+    metadata = replace(found.metadata, annotations=kept)
+    spec = spec_of(replace(found, metadata=metadata), name=metadata.name, kubeconfig=b"", labels=found.labels)
     wrong = [str(one) for one in spec.problems if any(f"[{key}]" in one.field for key in changes.annotations)]
     if wrong:
         raise ClusterError("; ".join(wrong))

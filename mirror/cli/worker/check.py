@@ -15,10 +15,14 @@ from mirror.cli.user.terminal import PLAIN, Display, Painted, display
 from mirror.cli.worker import clusters
 from mirror.cli.worker.arguments import allowed
 from mirror.cli.worker.clusters import Where
-from mirror.cli.worker.operations.checking.judging import Finding, has_failed, judge_declared
+from mirror.cli.worker.operations import worker_objects
+from mirror.cli.worker.operations.checking import judging
+from mirror.cli.worker.operations.checking.judging import Finding, has_failed
 from mirror.cli.worker.operations.checking.probing import Context, examine
 from mirror.cli.worker.operations.overview import tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
+from mirror.cli.worker.operations.worker_objects import Gone, Unusable, WorkerObject
+from mirror.kube.resources import SECRETS
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.model.tones import tone_of
@@ -72,10 +76,6 @@ async def check(asked: Asked) -> None:
 async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     """One report for each worker, by name, or as they were said."""
     opted_in = allowed(asked.allow)
-    if asked.workers:
-        secrets = [await home.worker_secret(name) for name in asked.workers]
-    else:
-        secrets = await home.worker_secrets()
     own = home.namespace
     context = Context(
         namespace=own,
@@ -86,15 +86,52 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
         allow=opted_in,
         kinds=await home.kinds(),
     )
-    found = []
-    for secret in secrets:
-        findings = await examine(secret, context)
-        found.append(Report(secret.metadata.name, _worst(findings), findings))
-    for name, entry in sorted(context.inventory.entries.items()) if not asked.workers else ():
-        if entry.declared is not None:
-            findings = [judge_declared(entry.declared.by, "config/rbac/worker.yaml")]
-            found.append(Report(name, _worst(findings), findings))
-    return found
+    if asked.workers:
+        return [await _report(home, name, context) for name in asked.workers]
+    secrets = {secret.metadata.name: secret for secret in await home.worker_secrets()}
+    found = [await _examined(home, WorkerObject(name, SECRETS, secret), context) for name, secret in secrets.items()]
+    declared = sorted(name for name, entry in context.inventory.entries.items() if entry.declared is not None)
+    return [*found, *[await _report(home, name, context) for name in declared if name not in secrets]]
+
+
+async def _report(home: ManagementCluster, name: str, context: Context) -> Report:
+    """A worker that is known by its name alone.
+
+    Raises:
+        ClusterError: there is no such worker, or its own Secret may not be read.
+    """
+    entry = context.inventory.entry(name)
+    try:
+        return await _examined(home, await worker_objects.find(home, name), context)
+    except Gone as gone:
+        finding = judging.fail("declaration", str(gone), "the worker is lost until something declares it again")
+    except ClusterError as trouble:
+        if entry.declared is None:
+            raise
+        finding = judging.judge_unread(clean(entry.declared.by, longest=400), str(trouble))
+    return _of(name, [finding, judging.judge_entry(name, entry)])
+
+
+async def _examined(home: ManagementCluster, worker: WorkerObject, context: Context) -> Report:
+    """A worker whose object was read.
+
+    Raises:
+        ClusterError: what its declaration names may not be read.
+    """
+    name, by = worker.worker, worker.by
+    try:
+        spec = await worker_objects.read_connection(home, worker)
+    except Unusable as error:
+        if by:
+            useless = judging.judge_useless(by, str(error))
+            return _of(name, [useless, judging.judge_entry(name, context.inventory.entry(name))])
+        fix = f"mirror worker add {name} --context CONTEXT writes it anew"
+        return _of(name, [judging.fail("secret", str(error), fix)])
+    return _of(name, await examine(spec, context, by=by))
+
+
+def _of(worker: str, findings: list[Finding]) -> Report:
+    return Report(worker, _worst(findings), findings)
 
 
 async def _sources(home: ManagementCluster, managed_by: str) -> Mapping[str, Collection[str]]:

@@ -163,7 +163,7 @@ def worker_names(ctx: click.Context, incomplete: str) -> list[str]:
 
     async def names() -> list[str]:
         async with asyncio.timeout(PATIENCE_SECONDS), home(where) as management:
-            return [secret.metadata.name for secret in await management.worker_secrets()]
+            return await management.worker_names()
 
     with contextlib.suppress(ClusterError, kubeconfig.NoKubeconfig, TimeoutError, OSError):
         return [name for name in asyncio.run(names()) if name.startswith(incomplete)]

@@ -154,7 +154,7 @@ def add(**values: Any) -> None:
 def check(**values: Any) -> None:
     """Check workers, all or by NAME.
 
-    As the manager sees them: permissions, TLS, version, clock, namespaces, token, …
+    As the manager sees them: permissions, TLS, version, clock, namespaces, token, … Those that others declare, too.
 
     Nothing is changed. The checks run from this machine; the manager's network may differ.
 
@@ -209,7 +209,8 @@ def set_worker(where: Any, name: str, capacity: str, weight: str, namespaces: st
 def cordon(where: Any, name: str) -> None:
     """Mark worker NAME as unschedulable.
 
-    It gets no new Jobs; its Jobs keep running.
+    It gets no new Jobs; its Jobs keep running. The mark is an annotation of the Secret, or of the object that declares
+    the worker.
     """
     from mirror.cli.worker.clusters import run
     from mirror.cli.worker.drain import cordon as work
@@ -245,7 +246,7 @@ def drain(where: Any, name: str, how: str, **options: Any) -> None:
 
     A finished mirror is deleted once its terminal status is stored on its source; its logs go with it.
 
-    Exit codes: 0 neither Jobs nor mirrors are left, 1 some are left, 2 invalid usage.
+    Exit codes: 0 neither Jobs nor mirrors are left, 1 some are left or nobody could look, 2 invalid usage.
     """
     from mirror.cli.worker.clusters import run
     from mirror.cli.worker.drain import drain as work
@@ -295,6 +296,8 @@ def forget(where: Any, name: str, all_dead: bool) -> None:
 @where_options
 def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str, **values: Any) -> None:
     """Unregister NAME: delete its mirrors there and its Secret. Drain it first.
+
+    What else declares a worker is never deleted: the worker is emptied, and the object named.
 
     Exit codes: 0 nothing is left there, 1 it is not unregistered, or mirrors are left, 2 invalid usage.
     """

@@ -20,7 +20,7 @@ from mirror.cli.worker.operations.draining import Progress, jobs
 from mirror.cli.worker.operations.finished_mirrors import Outcome
 from mirror.cli.worker.operations.overview import MOST_NAMED, Tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
-from mirror.kube.objects import Object
+from mirror.cli.worker.operations.worker_objects import WorkerObject, find
 from mirror.model.drains import WAIT
 from mirror.model.text import clean
 
@@ -54,7 +54,7 @@ async def drain(
     """No new Jobs, and wait until those that are there have ended, or gone elsewhere; then delete their mirrors.
 
     Raises:
-        Failure: Jobs or mirrors are left there.
+        Failure: Jobs or mirrors are left there, or may be, since nobody could look.
     """
     opted_in = allowed(allow)
     async with clusters.home(where) as home:
@@ -62,12 +62,16 @@ async def drain(
             counted = await draining.drain(home, name, progressed, how=how, timeout_seconds=timeout_seconds)
         if left := counted.on(name):
             raise Failure(f"timed out: {jobs(left)} still running ({counted.some_on(name)}); rerun to keep waiting")
-        secret = await home.worker_secret(name)
+        worker = await find(home, name)
+        then = worker.unregistering if worker.by else f"mirror worker remove {name}"
+        if not await finished_mirrors.may_have_any(home, name):
+            click.echo(f"✓ worker {name} has no Jobs, and the manager has never been connected to it: {then}")
+            return
         with progress(f"deleting mirrors on worker {name}"):
-            left_behind = await _delete_mirrors(home, secret, opted_in, origin)
+            left_behind = await _delete_mirrors(home, worker, opted_in, origin)
     if left_behind:
-        raise Failure(f"{left_behind}; rerun, or mirror worker remove {name} --force leaves them there")
-    click.echo(f"✓ worker {name} is empty: mirror worker remove {name}")
+        raise Failure(f"{left_behind}; rerun, or {_leaving_them(worker)}")
+    click.echo(f"✓ worker {name} is empty: {then}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,48 +88,77 @@ class Removal:
 async def remove(where: Where, name: str, how: Removal) -> None:
     """Its mirrors go, then its Secret and, if wanted, what was created there.
 
+    What declares a worker is somebody else's, so that it is left: the worker gets no new Jobs from then on.
+
     Raises:
         ClusterError: something is in the way, or mirrors would be left there without ``--force``; the Secret stays.
+        Failure: something else declares it: it stays registered until that goes.
     """
     opted_in = allowed(how.allow)
     async with contextlib.AsyncExitStack() as stack:
         home = await stack.enter_async_context(clusters.home(where))
         context = how.worker_context
-        worker = await stack.enter_async_context(clusters.worker(where, context)) if context else None
-        secret = await draining.check_removable(home, name, is_forced=how.is_forced)
+        there = await stack.enter_async_context(clusters.worker(where, context)) if context else None
+        worker = await draining.check_removable(home, name, is_forced=how.is_forced)
+        if worker.by:
+            _check_declared(worker, how)
+            await draining.keep_empty(home, worker)
         with progress(f"removing worker {name}"):
             # First: what fails here can be repeated as long as the Secret is there.
-            if worker is not None:
-                left_behind = _say(name, await finished_mirrors.delete_finished(home, worker, name, origin=how.origin))
+            if there is not None:
+                left_behind = _say(name, await finished_mirrors.delete_finished(home, there, name, origin=how.origin))
+            elif await finished_mirrors.may_have_any(home, name):
+                left_behind = await _delete_mirrors(home, worker, opted_in, how.origin)
             else:
-                left_behind = await _delete_mirrors(home, secret, opted_in, how.origin)
+                left_behind = ""
             if left_behind and not how.is_forced:
                 raise ClusterError(f"{left_behind}; it stays registered: rerun, or with --force they stay there")
-            await draining.remove(home, secret)
-            click.echo(f"✓ worker {name} is unregistered")
-            if worker is not None:
-                await draining.clean_up(home, worker, where.namespace, lambda step: click.echo(f"✓ {clean(step)}"))
+            if not worker.by:
+                await draining.remove(home, worker)
+                click.echo(f"✓ worker {name} is unregistered")
+            if there is not None:
+                await draining.clean_up(home, there, where.namespace, lambda step: click.echo(f"✓ {clean(step)}"))
     if left_behind:
         click.echo(f"! {left_behind}", err=True)  # as --force has it
+    if worker.by:
+        raise Failure(f"worker {name} gets no new Jobs, and stays registered: {worker.unregistering}")
 
 
-async def _delete_mirrors(home: ManagementCluster, secret: Object, allow: dict[str, bool], origin: str) -> str:
+def _check_declared(worker: WorkerObject, how: Removal) -> None:
+    """Whether what the operator wants can be done to a worker that something else declares.
+
+    Raises:
+        ClusterError: it cannot; nothing has been changed.
+    """
+    if how.worker_context:
+        raise ClusterError(
+            f"worker {worker.worker} is declared by {worker.by}: --clean-up deletes what mirror worker add created, "
+            "which was nothing for this worker; rerun without it"
+        )
+
+
+async def _delete_mirrors(home: ManagementCluster, worker: WorkerObject, allow: dict[str, bool], origin: str) -> str:
     """Delete the mirrors of a drained worker, with the account that the manager has there.
 
     Returns:
         What is left there, in words; empty if nothing is. Of a worker that cannot be asked, that is what may be there.
     """
-    name = secret.metadata.name
+    name = worker.worker
     try:
-        async with finished_mirrors.registered_site(secret, allow) as worker:
-            outcome = await finished_mirrors.delete_finished(home, worker, name, origin=origin)
+        async with finished_mirrors.registered_site(home, worker, allow) as site:
+            outcome = await finished_mirrors.delete_finished(home, site, name, origin=origin)
     except ClusterError as trouble:
         text = f"mirrors on worker {name} were not deleted: {clean(str(trouble), longest=1000)}"
-        if not (ended := await finished_mirrors.ended_on(home, name)):
-            click.echo(f"! {text}", err=True)
-            return ""
-        return f"{text}; there may be those of {_some(ended)}"
+        ended = await finished_mirrors.ended_on(home, name)
+        return f"{text}; there may be those of {_some(ended) if ended else 'Jobs that are deleted'}"
     return _say(name, outcome)
+
+
+def _leaving_them(worker: WorkerObject) -> str:
+    """What ends the registration although mirrors are left."""
+    if worker.by:
+        return f"leave them there: {worker.unregistering}"
+    return f"mirror worker remove {worker.worker} --force leaves them there"
 
 
 def _say(name: str, outcome: Outcome) -> str:

@@ -16,19 +16,23 @@ from mirror.cli.worker import clusters
 from mirror.cli.worker.arguments import allowed
 from mirror.cli.worker.check import finding_lines
 from mirror.cli.worker.clusters import Where
-from mirror.cli.worker.operations.checking.judging import Finding, fail, has_failed, judge_declared
+from mirror.cli.worker.operations import worker_objects
+from mirror.cli.worker.operations.checking.judging import Finding, fail, has_failed, judge_unread
 from mirror.cli.worker.operations.checking.kinds import examine_management, examine_worker
 from mirror.cli.worker.operations.checking.probing import LOOPBACK, connected
 from mirror.cli.worker.operations.enrolment import describe_refusal
-from mirror.cli.worker.operations.sites import ManagementCluster
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
+from mirror.cli.worker.operations.worker_objects import Gone, Unusable, WorkerObject
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.registry import Kinds
 from mirror.kube.connect import MANAGEMENT
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
-from mirror.kube.objects import Object
+from mirror.kube.resources import SECRETS
+from mirror.model.text import clean
 from mirror.settings.schema import Settings
 from mirror.workers.connection import State
-from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
+from mirror.workers.inventory import Declared, WorkerInventory
+from mirror.workers.spec import WorkerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,30 +90,54 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     namespaces = settings.namespaces if settings is not None else ()
     found = [Report(MANAGEMENT, await examine_management(home, kinds, namespaces))]
     inventory = await home.inventory()
-    for secret in await home.worker_secrets():
-        name = secret.metadata.name
-        # As in the check of a worker: a manager that is connected through a loopback address has opted in to it.
-        is_connected = inventory.entry(name).state == State.CONNECTED.value
-        may = {**LOOPBACK, **allow} if is_connected else allow
-        found.append(Report(name, await _on_worker(secret, kinds, may, namespaces)))
-    others = [(name, entry.declared) for name, entry in sorted(inventory.entries.items()) if entry.declared is not None]
+    secrets = {secret.metadata.name: secret for secret in await home.worker_secrets()}
+    asking = _Asking(home, kinds, allow, namespaces, inventory)
+    for name, secret in secrets.items():
+        found.append(Report(name, await _on_worker(WorkerObject(name, SECRETS, secret), asking)))
     if any(kind.can_vanish for kind in kinds):
-        found += [Report(name, [judge_declared(one.by, "config/rbac/kinds/")]) for name, one in others]
+        others = ((name, entry.declared) for name, entry in sorted(inventory.entries.items()) if name not in secrets)
+        found += [Report(name, await _on_declared(name, one, asking)) for name, one in others if one is not None]
     return found
 
 
-async def _on_worker(
-    secret: Object, kinds: Kinds, allow: Mapping[str, bool], namespaces: Sequence[str]
-) -> list[Finding]:
-    name = secret.metadata.name
-    see = f"mirror worker check {name}"
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """What every worker is asked for."""
+
+    home: ManagementCluster
+    kinds: Kinds
+    allow: Mapping[str, bool]
+    namespaces: Sequence[str]
+    inventory: WorkerInventory
+
+
+async def _on_declared(name: str, declared: Declared, asking: _Asking) -> list[Finding]:
     try:
-        spec = read_spec(secret)
+        return await _on_worker(await worker_objects.find_declared(asking.home, name, declared), asking)
+    except Gone as gone:
+        return [fail("declaration", str(gone), f"mirror worker check {name}")]
+    except ClusterError as trouble:
+        return [judge_unread(clean(declared.by, longest=400), str(trouble))]
+
+
+async def _on_worker(worker: WorkerObject, asking: _Asking) -> list[Finding]:
+    """Each kind on one worker.
+
+    Raises:
+        ClusterError: what its declaration names may not be read.
+    """
+    name, kinds = worker.worker, asking.kinds
+    see = f"mirror worker check {name}"
+    # As in the check of a worker: a manager that is connected through a loopback address has opted in to it.
+    is_connected = asking.inventory.entry(name).state == State.CONNECTED.value
+    allow = {**LOOPBACK, **asking.allow} if is_connected else asking.allow
+    try:
+        spec = await worker_objects.read_connection(asking.home, worker)
         kubeconfig = check_kubeconfig(spec.kubeconfig, allow)
         async with connected(name, kubeconfig, allow) as (client, _):
-            return await examine_worker(client, name, kinds, _there(spec, namespaces))
-    except BadSecret as error:
-        return [fail("secret", str(error), see)]
+            return await examine_worker(client, name, kinds, _there(spec, asking.namespaces), by=worker.by)
+    except Unusable as error:
+        return [fail("declaration" if worker.by else "secret", str(error), see)]
     except KubeconfigRefused as error:
         return [fail("kubeconfig", f"refused: {describe_refusal(error)}", error.fix or see)]
 

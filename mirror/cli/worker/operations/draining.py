@@ -9,6 +9,7 @@ from mirror.cli.worker.operations.overview import Tally, tally
 from mirror.cli.worker.operations.registration import remove_object
 from mirror.cli.worker.operations.roles import KINDS
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
+from mirror.cli.worker.operations.worker_objects import WorkerObject, annotate, find
 from mirror.kube import requests
 from mirror.kube.errors import NotFound
 from mirror.kube.objects import Object
@@ -27,12 +28,12 @@ async def cordon(home: ManagementCluster, name: str) -> bool:
     """Mark a worker so that it gets no new Jobs; False if it was marked already.
 
     Raises:
-        ClusterError: there is no such worker, or its Secret may not be changed.
+        ClusterError: there is no such worker, or what registers it may not be changed.
     """
-    secret = await home.worker_secret(name)
-    if secret.annotations.get(names.CORDONED) == "true":
+    worker = await find(home, name)
+    if worker.found.annotations.get(names.CORDONED) == "true":
         return False
-    await home.annotate(secret, {names.CORDONED: "true"})
+    await annotate(home, worker, {names.CORDONED: "true"})
     return True
 
 
@@ -40,12 +41,12 @@ async def uncordon(home: ManagementCluster, name: str) -> bool:
     """Let a worker get new Jobs again, and end its drain; False if nothing was in the way.
 
     Raises:
-        ClusterError: there is no such worker, or its Secret may not be changed.
+        ClusterError: there is no such worker, or what registers it may not be changed.
     """
-    secret = await home.worker_secret(name)
-    marks = [key for key in (names.CORDONED, names.DRAIN) if secret.annotations.get(key)]
+    worker = await find(home, name)
+    marks = [key for key in (names.CORDONED, names.DRAIN) if worker.found.annotations.get(key)]
     if marks:
-        await home.annotate(secret, dict.fromkeys(marks))
+        await annotate(home, worker, dict.fromkeys(marks))
     return bool(marks)
 
 
@@ -63,9 +64,11 @@ async def drain(
 
     Returns:
         What is there in the end: nothing, unless there was no more time.
+
+    Raises:
+        ClusterError: there is no such worker, what registers it may not be changed, or Jobs may not be listed.
     """
-    secret = await home.worker_secret(name)
-    await home.annotate(secret, {names.DRAIN: how})
+    await annotate(home, await find(home, name), {names.DRAIN: how})
     counted = await tally(home)
     progress(counted)
     # One that was being placed when the mark was set may come a moment later: nothing has to be seen twice.
@@ -84,20 +87,30 @@ async def drain(
     return counted
 
 
-async def check_removable(home: ManagementCluster, name: str, *, is_forced: bool) -> Object:
-    """The worker's Secret, if it may be deleted.
+async def check_removable(home: ManagementCluster, name: str, *, is_forced: bool) -> WorkerObject:
+    """The worker's object, if the worker may go.
 
     Raises:
         ClusterError: there is no such worker, or unfinished Jobs are on it and the operator did not force it.
     """
-    secret = await home.worker_secret(name)
+    worker = await find(home, name)
     counted = await tally(home)
     if counted.on(name) and not is_forced:
         raise ClusterError(
             f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)}): "
             f"run mirror worker drain {name} first; with --force they wait for a worker of this name"
         )
-    return secret
+    return worker
+
+
+async def keep_empty(home: ManagementCluster, worker: WorkerObject) -> None:
+    """No new Jobs for a worker that stays registered, unless a drain keeps them away already.
+
+    Raises:
+        ClusterError: what registers it may not be changed.
+    """
+    if not worker.found.annotations.get(names.DRAIN):
+        await annotate(home, worker, {names.DRAIN: WAIT})
 
 
 def jobs(count: int) -> str:
@@ -105,14 +118,16 @@ def jobs(count: int) -> str:
     return f"{count} Job{'' if count == 1 else 's'}"
 
 
-async def remove(home: ManagementCluster, secret: Object) -> None:
-    """Delete the worker's Secret, if it is still the one that was looked at.
+async def remove(home: ManagementCluster, worker: WorkerObject) -> None:
+    """Delete the Secret that registers a worker, if it is still the one that was looked at.
 
     Raises:
-        ClusterError: it may not be deleted.
+        ClusterError: it may not be deleted, or is somebody else's.
     """
-    name = secret.metadata.name
-    wanted = requests.delete(SECRETS, name, namespace=home.namespace, uid=secret.metadata.uid)
+    if worker.by:
+        raise ClusterError(f"worker {worker.worker} is declared by {worker.by}, which is not deleted here")
+    name = worker.found.metadata.name
+    wanted = requests.delete(SECRETS, name, namespace=home.namespace, uid=worker.found.metadata.uid)
     try:
         await home.site.send(wanted, SECRETS, name=name, namespace=home.namespace)
     except NotFound:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from mirror.cli.worker.operations.checking.probing import LOOPBACK, connected
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
+from mirror.cli.worker.operations.worker_objects import Unusable, WorkerObject, read_connection
 from mirror.decide.identity import is_of_another_cluster
 from mirror.decide.mirror_verdict import is_too_many
 from mirror.kinds.base import Kind
@@ -28,7 +29,6 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.workers.inventory import Entry
-from mirror.workers.spec import BadSecret, read_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +77,25 @@ async def check_recorded(worker: Site, name: str, entry: Entry) -> None:
 
 
 @asynccontextmanager
-async def registered_site(secret: Object, allow: Mapping[str, bool]) -> AsyncIterator[Site]:
-    """The worker as its Secret reaches it, with the manager's account there.
+async def registered_site(
+    home: ManagementCluster, worker: WorkerObject, allow: Mapping[str, bool]
+) -> AsyncIterator[Site]:
+    """The worker as what registers it reaches it, with the manager's account there.
 
     Raises:
-        ClusterError: the Secret or its kubeconfig is refused.
+        ClusterError: its kubeconfig may not be read, or is refused.
     """
-    name = secret.metadata.name
+    name = worker.worker
     # A command runs where the operator is, whose own machine is no secret to them. All else in a Secret stays refused.
     allow = {**LOOPBACK, **allow}
     async with AsyncExitStack() as stack:
         try:
-            kubeconfig = check_kubeconfig(read_spec(secret).kubeconfig, allow)
+            spec = await read_connection(home, worker)
+            kubeconfig = check_kubeconfig(spec.kubeconfig, allow)
             client, _ = await stack.enter_async_context(connected(name, kubeconfig, allow))
-        except (BadSecret, KubeconfigRefused) as error:
-            raise ClusterError(f"the Secret of worker {name} is rejected: {error}") from error
+        except (Unusable, KubeconfigRefused) as error:
+            what = worker.by or f"the Secret of worker {name}"
+            raise ClusterError(f"{what} is rejected: {error}") from error
         yield Site(client, f"worker {name}")
 
 
@@ -131,6 +135,20 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
                 await _delete(worker, kind, mirror, outcome)
     await _delete_orphans(home, worker, scope, orphans, outcome, seen=seen)
     return outcome
+
+
+async def may_have_any(home: ManagementCluster, worker: str) -> bool:
+    """Whether mirrors of ours may be on a worker, as far as the management cluster knows.
+
+    A mirror is created only after it is written down which cluster the worker is (D19) and that its source goes there
+    (D5): where neither is recorded there is none.
+
+    Raises:
+        ClusterError: the record or sources may not be read.
+    """
+    if (await home.inventory()).entry(worker).uid:
+        return True
+    return any(source.worker == worker for source in (await _sources(home)).values())
 
 
 async def ended_on(home: ManagementCluster, worker: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mirror.cli.worker.operations.overview import tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
+from mirror.cli.worker.operations.worker_objects import Gone, annotate, find
 from mirror.kube import requests
 from mirror.kube.resources import SECRETS
 from mirror.model import names
@@ -12,11 +13,12 @@ from mirror.model import names
 async def declare_gone(home: ManagementCluster, name: str) -> int:
     """Say that nothing runs on a worker any more; returns how many unfinished Jobs are recorded there.
 
-    Where its Secret was deleted one without a kubeconfig takes its place: the manager reads it there.
+    Where its Secret, or what else declared it, was deleted a Secret without a kubeconfig takes its place: the manager
+    reads it there.
 
     Raises:
-        ClusterError: there never was such a worker, it is reachable, Jobs may not be listed, or its Secret may not be
-            written; nothing is declared then.
+        ClusterError: there never was such a worker, it is reachable, Jobs may not be listed, or what registers it may
+            not be written; nothing is declared then.
     """
     entry = (await home.inventory()).entry(name)
     if entry.state == "Connected":
@@ -25,8 +27,15 @@ async def declare_gone(home: ManagementCluster, name: str) -> int:
     counted = await tally(home)  # before it is said: a moment later the manager has moved the first of them
     if secret is None and entry.declared is None and entry.state:
         await _register_without_kubeconfig(home, name)
+        return counted.on(name)
+    try:
+        worker = await find(home, name)
+    except Gone:
+        if secret is not None:
+            raise
+        await _register_without_kubeconfig(home, name)
     else:
-        await home.annotate(await home.worker_secret(name), {names.GONE: "true"})
+        await annotate(home, worker, {names.GONE: "true"})
     return counted.on(name)
 
 

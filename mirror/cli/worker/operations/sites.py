@@ -25,7 +25,7 @@ from mirror.kube.objects import JUNK, Object, decode_object
 from mirror.kube.requests import Request
 from mirror.kube.resources import CONFIGMAPS, LEASES, NAMESPACES, SECRETS, Resource
 from mirror.model import names
-from mirror.model.text import clean, nearest
+from mirror.model.text import clean
 from mirror.sharding.board import slots_of
 from mirror.sharding.share import records_of
 from mirror.workers.inventory import WorkerInventory
@@ -178,37 +178,6 @@ class ManagementCluster:
         """
         return await self.site.find(SECRETS, name, namespace=self.namespace)
 
-    async def worker_secret(self, name: str) -> Object:
-        """Read the Secret that registers a worker.
-
-        Raises:
-            ClusterError: there is none, or it may not be read.
-        """
-        found = await self.secret(name)
-        if found is None or found.labels.get(names.WORKER) != "true":
-            if (declared := (await self.inventory()).entry(name).declared) is not None:
-                raise ClusterError(f"worker {name} is declared by {declared.by}: use kubectl annotate there instead")
-            if found is not None and names.KUBECONFIG_KEY in found.data_dict():
-                raise ClusterError(self._not_registered(found))
-            raise ClusterError(f"worker {name} not found in namespace {self.namespace}; {await self._meant(name)}")
-        return found
-
-    def _not_registered(self, secret: Object) -> str:
-        """What keeps a Secret that has a kubeconfig from being a worker."""
-        name, label = secret.metadata.name, f"{names.WORKER}=true"
-        has = secret.labels.get(names.WORKER)
-        why = f"has no label {label}" if has is None else f"has label {names.WORKER}={clean(has)} instead of true"
-        fix = f"kubectl label secret {name} --namespace {self.namespace} --overwrite {label}"
-        return f"Secret {name} is no worker: it {why}; {fix}"
-
-    async def _meant(self, name: str) -> str:
-        """What may help with the name of a worker that there is not."""
-        meant = None
-        with suppress(ClusterError):
-            await self.check_namespace()
-            meant = nearest(name, [secret.metadata.name for secret in await self.worker_secrets()])
-        return f"did you mean {meant}?" if meant else "see: mirror worker list"
-
     async def check_namespace(self) -> None:
         """Whether the manager's namespace exists, as far as it may be read.
 
@@ -230,6 +199,16 @@ class ManagementCluster:
         """
         found = [one async for one in self.site.each(SECRETS, namespace=self.namespace, labels=SECRET_SELECTOR)]
         return sorted(found, key=lambda one: one.metadata.name)
+
+    async def worker_names(self) -> list[str]:
+        """The workers that Secrets register or others declare, by name, as far as they can be read."""
+        found = set[str]()
+        with suppress(ClusterError):
+            found.update(secret.metadata.name for secret in await self.worker_secrets())
+        with suppress(ClusterError):
+            entries = (await self.inventory()).entries
+            found.update(name for name, entry in entries.items() if entry.declared is not None)
+        return sorted(found)
 
     async def inventory(self) -> WorkerInventory:
         """Read what the manager has recorded of workers.
@@ -303,27 +282,6 @@ class ManagementCluster:
         for kind in await self.kinds():
             async for found in self.site.each(kind.resource):
                 yield kind, found
-
-    async def annotate(
-        self, secret: Object, annotations: dict[str, str | None], *, labels: dict[str, str | None] | None = None
-    ) -> None:
-        """Change annotations and labels of a worker's Secret.
-
-        Args:
-            secret: as it was read; another one of its name is left alone.
-            annotations: new values by key; None removes one.
-            labels: the same.
-
-        Raises:
-            ClusterError: the Secret is gone, or may not be changed.
-        """
-        meta = secret.metadata
-        body = {"metadata": {"uid": meta.uid, "annotations": annotations, "labels": labels or {}}}
-        wanted = requests.merge_patch(SECRETS, meta.name, body, namespace=self.namespace)
-        try:
-            await self.site.send(wanted, SECRETS, name=meta.name, namespace=self.namespace)
-        except NotFound:
-            raise ClusterError(f"worker {meta.name} was deleted in the meantime") from None
 
 
 def dry_run(request: Request) -> Request:

@@ -54,10 +54,20 @@ def has_failed(findings: Sequence[Finding]) -> bool:
     return any(one.verdict == "fail" for one in findings)
 
 
-def judge_declared(by: str, roles: str) -> Finding:
-    """A worker that no Secret of the manager's namespace registers: its kubeconfig is elsewhere, and is not read."""
-    fix = f"with its kubeconfig, compare kubectl auth can-i --list with {roles}; mirror worker list says how it is"
-    return warn("declaration", f"declared by {by}, so it was not asked", fix)
+def judge_unread(by: str, why: str) -> Finding:
+    """A worker that something else declares, which this operator cannot read: the worker was not asked."""
+    fix = "somebody who may read it can check it; mirror worker list shows what the manager reports of it"
+    return warn("declaration", f"declared by {by}, and not checked: {why}", fix)
+
+
+def judge_useless(by: str, why: str) -> Finding:
+    """What declares a worker is gone, or leads nowhere."""
+    return fail("declaration", f"{by}: {why}", f"whoever writes {by} has to correct it; its events say the same")
+
+
+def renewed(worker: str, by: str, what: str) -> str:
+    """How a worker gets other credentials: by its operator's command, or by whoever writes what declares it."""
+    return f"whoever writes {by} has to correct it" if by else f"mirror worker add {worker} --context CONTEXT {what}"
 
 
 def judge_unreachable(server: str, error: KubeError) -> Finding:
@@ -66,21 +76,25 @@ def judge_unreachable(server: str, error: KubeError) -> Finding:
     return fail("connection", f"{server}: {what}", first_fix(OF_CONNECTION, what))
 
 
-def judge_tls(worker: str, error: KubeError) -> Finding:
+def granting(by: str) -> str:
+    """How the account of a worker that ``by`` declares gets its permissions."""
+    return f"grant there what config/rbac/worker.yaml grants, to the account that {by} leads to"
+
+
+def judge_tls(worker: str, error: KubeError, *, by: str = "") -> Finding:
     """A connection, and no TLS: whose certificate it is, or whether there is one."""
-    what = describe(error)
-    return fail("TLS", what, first_fix(_OF_TLS, what).format(worker=worker))
+    what, again = describe(error), renewed(worker, by, "writes the current one")
+    return fail("TLS", what, first_fix(_OF_TLS, what).format(again=again))
 
 
-_AGAIN = "mirror worker add {worker} --context CONTEXT writes the current one"
 _OF_TLS = (
     ("does not speak TLS", "this port is not an API server's: check the address in the kubeconfig"),
     ("not yet valid", "compare the clocks of this machine and of the server: one of them is wrong"),
     ("has expired", "renew the API server's certificate (kubeadm certs renew)"),
-    ("unknown authority", f"the kubeconfig has the CA of another cluster, or the CA was replaced: {_AGAIN}"),
+    ("unknown authority", "the kubeconfig has the CA of another cluster, or the CA was replaced: {again}"),
     (
         "not valid for",
-        f"the kubeconfig has an address that is not in the certificate: {_AGAIN}, or set tls-server-name",
+        "the kubeconfig has an address that is not in the certificate: {again}, or set tls-server-name",
     ),
     ("", "check that the kubeconfig has this server's address and the CA of its cluster"),
 )
@@ -112,9 +126,10 @@ def judge_latency(seconds: Sequence[float]) -> Finding:
     return warn("latency", text, "statuses are delayed by that much; check the network between the clusters")
 
 
-def judge_token(worker: str, token: Token, *, has_token: bool, has_right: bool, now: datetime) -> Finding:
-    """How long the token lasts, and whether somebody cares for the next."""
-    again = f"mirror worker add {worker} --context CONTEXT creates a new one"
+def judge_token(worker: str, token: Token, *, has_token: bool, has_right: bool, now: datetime, by: str = "") -> Finding:
+    """How long the token lasts, and whether somebody cares for the next; what ``by`` holds the manager never renews."""
+    again = renewed(worker, by, "creates a new one")
+    has_right = has_right and not by
     if not has_token:
         return ok("token", "not used: the kubeconfig has other credentials")
     if token.expires is None:
@@ -133,6 +148,10 @@ def judge_token(worker: str, token: Token, *, has_token: bool, has_right: bool, 
             )
         return ok("token", f"{text}; the manager renews it")
     if token.is_ending(now):
+        if by:
+            return warn(
+                "token", f"{text}; the manager does not renew it", f"whoever writes {by} has to renew it in time"
+            )
         return warn("token", f"{text}; it is not renewed", f"{again}, and the permission to renew it")
     return ok("token", text)
 
@@ -147,11 +166,15 @@ def judge_certificate(what: str, ends: datetime | None, now: datetime, fix: str)
     return warn(what, text, fix) if ends - now < ENDING else ok(what, text)
 
 
-def judge_needed(worker: str, allowed: Mapping[Permission, bool], namespaces: Sequence[str]) -> Finding:
+def judge_needed(
+    worker: str, allowed: Mapping[Permission, bool], namespaces: Sequence[str], *, by: str = ""
+) -> Finding:
     """What nothing works without."""
     missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
     if missing:
         fix = f"mirror worker add {worker} --context CONTEXT, or kubectl apply -f config/rbac/worker.yaml there"
+        if by:
+            fix = granting(by)
         return fail("permissions", f"missing: {', '.join(missing[:12])}", fix)
     if namespaces:
         listed = ", ".join(sorted(namespaces))

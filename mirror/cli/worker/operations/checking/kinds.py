@@ -53,7 +53,9 @@ class KindFacts:
     """Why nothing is known."""
 
 
-async def examine_worker(client: Client, name: str, kinds: Kinds, namespaces: Sequence[str]) -> list[Finding]:
+async def examine_worker(
+    client: Client, name: str, kinds: Kinds, namespaces: Sequence[str], *, by: str = ""
+) -> list[Finding]:
     """Each kind on a worker.
 
     Args:
@@ -61,13 +63,14 @@ async def examine_worker(client: Client, name: str, kinds: Kinds, namespaces: Se
         name: of the worker.
         kinds: of the manager.
         namespaces: where it has its permissions, if not everywhere.
+        by: what declares the worker; empty: its own Secret.
     """
 
     async def ask(wanted: Sequence[Permission]) -> dict[Permission, bool | None]:
         return dict(await allowed(client, ACCESS_REVIEWS, wanted))
 
     facts = await _facts(client, kinds, ask, lambda kind: permissions.on_worker(kind), namespaces)
-    return [judge_on_worker(name, one) for one in facts]
+    return [judge_on_worker(name, one, by=by) for one in facts]
 
 
 async def examine_management(home: ManagementCluster, kinds: Kinds, namespaces: Sequence[str]) -> list[Finding]:
@@ -126,12 +129,14 @@ async def _unknown_fields(client: Client, kind: Kind) -> tuple[str, ...]:
     return tuple(map(str, unknown_fields(kind.entry, schema)))
 
 
-def judge_on_worker(worker: str, facts: KindFacts) -> Finding:
+def judge_on_worker(worker: str, facts: KindFacts, *, by: str = "") -> Finding:
     """A kind that a worker does not serve is a reason to choose another one; a missing permission is a failure."""
     name = facts.kind.name
     grant = (
         f"mirror worker add {worker} --context CONTEXT --kinds {_for_option(facts.kind)}, with its other options, too"
     )
+    if by:
+        grant = f"grant there what {_file(facts.kind, 'worker')} grants, to the account that {by} leads to"
     return _judge(facts, grant, f"; this worker gets no {name}")
 
 
@@ -157,10 +162,15 @@ def _for_option(kind: Kind) -> str:
 
 
 def _grant_on_management(kind: Kind) -> str:
-    folder = "config/rbac/kinds/management-"
+    return f"kubectl apply -f {_file(kind, 'management')}"
+
+
+def _file(kind: Kind, side: str) -> str:
+    """Which file has the permissions of a kind on a side."""
+    folder = f"config/rbac/kinds/{side}-"
     if kind.name in built_in():
-        return f"kubectl apply -f {folder}{kind.name.lower()}.yaml"
-    return f"kubectl apply -f a copy of {folder}jobset.yaml with {resource_name(kind)}"
+        return f"{folder}{kind.name.lower()}.yaml"
+    return f"a copy of {folder}jobset.yaml with {resource_name(kind)}"
 
 
 def _judge(facts: KindFacts, grant: str, consequence: str) -> Finding:

@@ -33,13 +33,12 @@ from mirror.kube.errors import ApiError, BadAnswer, Forbidden, KubeError, NotFou
 from mirror.kube.handshake import NoTls, certificate_end
 from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconfig
 from mirror.kube.limits import Limiter
-from mirror.kube.objects import Object
 from mirror.kube.permissions import Permission
 from mirror.kube.resources import ACCESS_REVIEWS
 from mirror.workers.connection import State
 from mirror.workers.inventory import IdentityRejected, WorkerInventory
 from mirror.workers.probes import OLDEST_MINOR, NotKubernetes, Unsupported, check_version, cluster_uid
-from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
+from mirror.workers.spec import WorkerSpec
 from mirror.workers.tokens import Token, read_token
 
 LOOPBACK: Mapping[str, bool] = {"loopback": True}
@@ -65,16 +64,18 @@ class Context:
     """What the manager mirrors."""
 
 
-async def examine(secret: Object, context: Context) -> list[Finding]:
-    """Everything about one worker, in the order in which things depend on each other."""
-    name = secret.metadata.name
-    try:
-        spec = read_spec(secret)
-    except BadSecret as error:
-        return [fail("secret", str(error), f"mirror worker add {name} --context CONTEXT writes it anew")]
-    findings = [_judge_annotations(spec)]
+async def examine(spec: WorkerSpec, context: Context, *, by: str = "") -> list[Finding]:
+    """Everything about one worker, in the order in which things depend on each other.
+
+    Args:
+        spec: what registers it, as it was read.
+        context: the management cluster.
+        by: what declares the worker, as text; empty: a Secret of the manager's namespace registers it.
+    """
+    name = spec.name
+    findings = [_judge_annotations(spec, by)]
     if spec.mistakes:
-        fix = f"correct the name on Secret {name}: nothing follows it as it is"
+        fix = f"correct the name on {by or f'Secret {name}'}: nothing follows it as it is"
         findings.append(warn("annotations", "; ".join(spec.mistakes), fix))
     # A manager that is connected through a loopback address has opted in to it, and runs where it leads.
     is_connected = context.inventory.entry(name).state == State.CONNECTED.value
@@ -83,7 +84,7 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
         kubeconfig = check_kubeconfig(spec.kubeconfig, allow)
         findings.append(ok("kubeconfig", f"accepted; the server is {kubeconfig.server}"))
         async with connected(name, kubeconfig, allow) as (client, endpoint):
-            findings += await _examine_live(spec, kubeconfig, client, endpoint, context)
+            findings += await _examine_live(_Target(spec, by), kubeconfig, client, endpoint, context)
     except KubeconfigRefused as error:
         findings.append(fail("kubeconfig", f"refused: {describe_refusal(error)}", error.fix))
         return findings
@@ -108,20 +109,30 @@ async def connected(
         await client.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Which worker is asked."""
+
+    spec: WorkerSpec
+    by: str
+    """What declares it; empty: its own Secret."""
+
+
 async def _examine_live(
-    spec: WorkerSpec, kubeconfig: Kubeconfig, client: Client, endpoint: Endpoint, context: Context
+    target: _Target, kubeconfig: Kubeconfig, client: Client, endpoint: Endpoint, context: Context
 ) -> list[Finding]:
     """What has to be asked for. After the first step that fails, what depends on it is left out."""
+    spec, by = target.spec, target.by
     token = read_token(kubeconfig.user.token) if kubeconfig.user.token else Token()
     now = datetime.now(UTC)
 
     def judged_token(*, has_right: bool) -> Finding:
         has_token = bool(kubeconfig.user.token)
-        return judging.judge_token(spec.name, token, has_token=has_token, has_right=has_right, now=now)
+        return judging.judge_token(spec.name, token, has_token=has_token, has_right=has_right, now=now, by=by)
 
     findings = [
-        *await _look_at_certificate(spec.name, endpoint, now),
-        *_judge_client_certificate(spec.name, kubeconfig, now),
+        *await _look_at_certificate(target, endpoint, now),
+        *_judge_client_certificate(target, kubeconfig, now),
     ]
     if findings[0].verdict == "fail":
         # Only what has expired by itself may be the cause; the rest could not be asked for.
@@ -129,7 +140,7 @@ async def _examine_live(
     try:
         version = await check_version(client, OLDEST_MINOR)
         findings.append(ok("version", f"Kubernetes {version}"))
-        findings.append(_judge_identity(spec, await cluster_uid(client), context))
+        findings.append(_judge_identity(target, await cluster_uid(client), context))
     except NotKubernetes as error:
         return [*findings, judging.judge_other_server(endpoint.server, str(error))]
     except Unsupported as error:
@@ -138,17 +149,17 @@ async def _examine_live(
         credentials = [one for one in (judged_token(has_right=False),) if one.verdict == "fail"]
         # A clock that is wrong makes a good token look expired, or not valid yet.
         clock = [one for one in (judging.judge_clock(client.clock_offset_seconds),) if one.verdict != "ok"]
-        return [*findings, _judge_connection(spec.name, endpoint.server, error), *credentials, *clock]
+        return [*findings, _judge_connection(target, endpoint.server, error), *credentials, *clock]
     except KubeError as error:
-        return [*findings, _judge_connection(spec.name, endpoint.server, error)]
+        return [*findings, _judge_connection(target, endpoint.server, error)]
     findings.append(judging.judge_clock(client.clock_offset_seconds))
     findings.append(judging.judge_latency(await _latencies(client)))
-    optional, rights, namespaces = await _rights(spec, client, token, context)
+    optional, rights, namespaces = await _rights(target, client, token, context)
     can = {what: all(may.values()) for what, may in optional.items()}
     renewal = next(is_allowed for what, is_allowed in can.items() if what.startswith("token"))
     creation = next(is_allowed for what, is_allowed in can.items() if what.startswith("creating"))
     findings += [judged_token(has_right=renewal and token.is_renewable), rights]
-    of_kinds = await examine_worker(client, spec.name, context.kinds, namespaces)
+    of_kinds = await examine_worker(client, spec.name, context.kinds, namespaces, by=by)
     usable = {one.what for one in of_kinds if one.verdict == "ok"}
     findings += of_kinds
     findings += [judging.judge_optional(what, may) for what, may in optional.items()]
@@ -160,25 +171,26 @@ async def _examine_live(
     return [*findings, judging.judge_namespaces(spec.name, tried, may_create=creation, kubectl=" --context CONTEXT")]
 
 
-def _judge_annotations(spec: WorkerSpec) -> Finding:
+def _judge_annotations(spec: WorkerSpec, by: str) -> Finding:
+    what = "declaration" if by else "secret"
     if spec.problems:
         return fail(
-            "secret",
+            what,
             "; ".join(map(str, spec.problems)),
             "correct the annotation; until then the worker is unschedulable",
         )
     marks = [word for word, is_so in (("cordoned", spec.cordoned), ("draining", spec.draining)) if is_so]
     if marks:
-        return warn("secret", f"unschedulable: {' and '.join(marks)}", f"mirror worker uncordon {spec.name}")
-    return ok("secret", "well-formed")
+        return warn(what, f"unschedulable: {' and '.join(marks)}", f"mirror worker uncordon {spec.name}")
+    return ok(what, f"by {by}, well-formed" if by else "well-formed")
 
 
-async def _look_at_certificate(name: str, endpoint: Endpoint, now: datetime) -> list[Finding]:
+async def _look_at_certificate(target: _Target, endpoint: Endpoint, now: datetime) -> list[Finding]:
     """How far one gets without a request; the first that fails alone."""
     try:
         ends = await certificate_end(endpoint, deadline_seconds=DEADLINE_SECONDS)
     except NoTls as error:
-        return [judging.judge_tls(name, error)]
+        return [judging.judge_tls(target.spec.name, error, by=target.by)]
     except KubeError as error:
         return [judging.judge_unreachable(endpoint.server, error)]
     if endpoint.tls is None or endpoint.proxy is not None:
@@ -186,21 +198,24 @@ async def _look_at_certificate(name: str, endpoint: Endpoint, now: datetime) -> 
     return [judging.judge_certificate("TLS", ends, now, "renew the API server's certificate (kubeadm certs renew)")]
 
 
-def _judge_client_certificate(name: str, kubeconfig: Kubeconfig, now: datetime) -> list[Finding]:
+def _judge_client_certificate(target: _Target, kubeconfig: Kubeconfig, now: datetime) -> list[Finding]:
     if not kubeconfig.user.certificate_pem:
         return []
     ends = x509.load_pem_x509_certificate(kubeconfig.user.certificate_pem).not_valid_after_utc
-    fix = f"the manager renews tokens, not certificates: mirror worker add {name} --context CONTEXT"
+    again = judging.renewed(target.spec.name, target.by, "writes a token instead")
+    fix = f"the manager renews tokens, not certificates: {again}"
     return [judging.judge_certificate("client certificate", ends, now, fix)]
 
 
-def _judge_connection(name: str, server: str, error: KubeError) -> Finding:
-    again = f"mirror worker add {name} --context CONTEXT"
+def _judge_connection(target: _Target, server: str, error: KubeError) -> Finding:
+    name, by = target.spec.name, target.by
     match error:
         case Unauthorized():
-            return fail("connection", "credentials rejected (401 Unauthorized)", f"{again} creates new ones")
+            again = judging.renewed(name, by, "creates new ones")
+            return fail("connection", "credentials rejected (401 Unauthorized)", again)
         case Forbidden():
-            return fail("permissions", "missing: get namespaces kube-system", f"{again} grants them")
+            grant = judging.granting(by) if by else f"mirror worker add {name} --context CONTEXT grants them"
+            return fail("permissions", "missing: get namespaces kube-system", grant)
         case ApiError():
             proxy = "see what stands before its API server: a load balancer without a backend answers so"
             fix = proxy if error.is_of_proxy else "see the log of its API server"
@@ -210,13 +225,14 @@ def _judge_connection(name: str, server: str, error: KubeError) -> Finding:
     return judging.judge_unreachable(server, error)
 
 
-def _judge_identity(spec: WorkerSpec, uid: str, context: Context) -> Finding:
+def _judge_identity(target: _Target, uid: str, context: Context) -> Finding:
+    spec, by = target.spec, target.by
     has_prefix = bool(spec.namespace_prefix)
     try:
         context.inventory.check_identity(spec.name, uid, management_uid=context.management_uid, has_prefix=has_prefix)
     except IdentityRejected as error:
         fix = f"mirror worker remove {spec.name}, then add it under a name of its own"
-        return fail("identity", str(error), fix)
+        return fail("identity", str(error), f"declare it under a name of its own, instead of by {by}" if by else fix)
     return ok("identity", f"cluster {uid}")
 
 
@@ -234,9 +250,10 @@ async def _latencies(client: Client) -> list[float]:
 
 
 async def _rights(
-    spec: WorkerSpec, client: Client, token: Token, context: Context
+    target: _Target, client: Client, token: Token, context: Context
 ) -> tuple[dict[str, dict[Permission, bool]], Finding, Sequence[str]]:
     """Of the optional ones, which are there; the verdict about what is needed; where, if not everywhere."""
+    spec = target.spec
     namespaces: Sequence[str] = ()
     needed = await _may(client, roles.needed())
     if not all(needed.values()) and (named := _named_namespaces(spec)):
@@ -245,7 +262,7 @@ async def _rights(
             namespaces, needed = named, narrower
     groups = roles.optional(token.namespace or context.namespace, namespaces)
     optional = {what: await _may(client, rights) for what, rights in groups.items()}
-    return optional, judging.judge_needed(spec.name, needed, namespaces), namespaces
+    return optional, judging.judge_needed(spec.name, needed, namespaces, by=target.by), namespaces
 
 
 def _named_namespaces(spec: WorkerSpec) -> list[str]:
