@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 
 from e2e.controlplane.process import installed_mirror
 from e2e.manager import ManagerProcess
@@ -35,11 +36,16 @@ async def said_by(process: asyncio.subprocess.Process) -> Said:
 
 async def administrator_says(manager: ManagerProcess, *arguments: str) -> Said:
     """Run ``mirror …`` with the administrator's kubeconfig of the management cluster, to its end."""
+    return await operator_says(manager, manager.management.kubeconfig, *arguments)
+
+
+async def operator_says(manager: ManagerProcess, kubeconfig: Path, *arguments: str) -> Said:
+    """Run ``mirror …`` with somebody's kubeconfig of the management cluster, to its end."""
     return await said_by(
         await asyncio.create_subprocess_exec(
             installed_mirror(),
             *arguments,
-            f"--kubeconfig={manager.management.kubeconfig}",
+            f"--kubeconfig={kubeconfig}",
             f"--namespace={manager.namespace}",
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
