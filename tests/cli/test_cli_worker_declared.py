@@ -475,7 +475,7 @@ async def test_what_an_older_manager_recorded_is_enough_where_it_is_certain(by_s
 
 @pytest.mark.parametrize("named", [(), ("prod",)], ids=["all", "by name"])
 async def test_a_declaration_that_may_not_be_read_is_a_warning(
-    by_secret: Declared, tmp_path: Path, named: tuple[str, ...]
+    by_secret: Declared, tmp_path: Path, named: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It names the permission; what the manager reports is told all the same."""
     where = await with_rights(by_secret.clusters, tmp_path, (HOME, ("get", "list"), "secrets"))
@@ -487,8 +487,13 @@ async def test_a_declaration_that_may_not_be_read_is_a_warning(
     assert text.startswith(f"declared by {BY}, and not checked: {missing}; see: kubectl")
     assert "auth can-i get secrets -n clusters" in text
     assert found["manager"][0] == "ok"
-    asked = check.Asked(workers=named, allow=("loopback",), where=where, form="json")
-    await check.check(asked)
+    capsys.readouterr()
+    await check.check(check.Asked(workers=named, allow=("loopback",), where=where, form="json"))
+    printed = json.loads(capsys.readouterr().out)
+    assert list(printed) == ["apiVersion", "kind", "items"]
+    (item,) = printed["items"]
+    assert (list(item), item["verdict"]) == (["worker", "verdict", "findings"], "warn")
+    assert list(item["findings"][0]) == ["what", "verdict", "text", "fix"]
 
 
 async def test_a_token_of_a_profile_that_may_not_be_read_is_a_warning(by_profile: Declared, tmp_path: Path) -> None:
