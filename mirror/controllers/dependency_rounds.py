@@ -8,7 +8,7 @@ version, each once. So nothing has to be remembered over restarts. Started by ``
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from mirror.controllers.dependencies import Dependencies, KnownCopy, Place
@@ -29,10 +29,10 @@ from mirror.kube.resources import SECRETS, SERVICE_ACCOUNTS
 from mirror.kube.watch import list_pages
 from mirror.model import names
 from mirror.model.reasons import Obstruction
+from mirror.runtime.slices import in_slices
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
-_AT_A_TURN = 50
 MOST_LISTED_BYTES = 64 * 2**20
 """Of the metadata of a worker's copies: more is no worker's that we filled (D29)."""
 
@@ -130,9 +130,7 @@ class DependencyRounds:
             for place in known:
                 if place.worker == worker.name and place not in found.copies:
                     self._dependencies.known.pop(place, None)
-        for count, (kind, source, mirror) in enumerate(self._mirrored(worker), 1):
-            if count % _AT_A_TURN == 0:
-                await asyncio.sleep(0)
+        async for kind, source, mirror in self._mirrored(worker):
             self._note_needs(worker, kind, source, mirror, found)
         return found
 
@@ -143,7 +141,7 @@ class DependencyRounds:
         except Forbidden:
             # The right may be given by namespace: those of the sources that are there.
             found.is_whole = False
-            own = {worker.namespace_of(source.metadata.namespace) for _, source, _ in self._mirrored(worker)}
+            own = {worker.namespace_of(source.metadata.namespace) async for _, source, _ in self._mirrored(worker)}
             for namespace in sorted(own):
                 try:
                     await self._list_in(worker, kind_name, (namespace,), found)
@@ -166,9 +164,9 @@ class DependencyRounds:
                         place = Place(worker.name, one.metadata.namespace, Name(kind_name, one.metadata.name))
                         found.copies[place] = one.metadata
 
-    def _mirrored(self, worker: Worker) -> Iterator[tuple[Kind, Object, Object]]:
+    async def _mirrored(self, worker: Worker) -> AsyncIterator[tuple[Kind, Object, Object]]:
         """The sources whose mirrors are on a worker, have not ended, and may need copies."""
-        for key in list(self._state.sources.keys_on(worker.name)):
+        async for key in in_slices(self._state.sources.keys_on(worker.name)):
             source, kind = self._state.sources.get(key), self._state.sources.kinds[key.kind]
             if source is None or names.CARRY not in source.annotations or source.metadata.deletion_timestamp:
                 continue

@@ -68,8 +68,10 @@ class WorkloadReasons:
 
     async def _held_on(self, worker: str) -> Held:
         held: Held = {}
-        async for key, summary in in_slices(self._sources.with_reason(Reason.SUSPENDED_ON_WORKER)):
-            if summary.placed == worker and summary.mirror_uid:
+        async for key in in_slices(self._sources.keys_on_with_reason(worker, Reason.SUSPENDED_ON_WORKER)):
+            found = self._sources.get(key)
+            summary = self._sources.kinds[key.kind].summary(found) if found is not None else None
+            if summary is not None and summary.placed == worker and summary.mirror_uid:
                 held[summary.mirror_uid] = key
         return held
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from mirror.kinds.base import Kind, StatusSummary
+from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Meta, Object
 from mirror.kube.packing import Packer
@@ -147,14 +147,12 @@ class Sources:
         """How many of one kind count for a worker."""
         return self._stores[kind.name].count(BY_WORKER, worker)
 
-    def with_reason(self, reason: str) -> Iterator[tuple[SourceKey, StatusSummary]]:
-        """Those that wait, or make no progress, for this reason."""
-        for kind in self.kinds:
-            store = self._stores[kind.name]
-            for namespace, name in store.names(BY_REASON, reason):
-                found = store.get(namespace, name)
-                if found is not None:
-                    yield SourceKey(kind.name, namespace, name), kind.summary(found)
+    def keys_on_with_reason(self, worker: str, reason: str) -> Iterator[SourceKey]:
+        """Those that count for a worker, and wait, or make no progress, for this reason."""
+        for kind, store in self._stores.items():
+            for name in store.names(BY_WORKER, worker):
+                if reason in store.values(BY_REASON, name):
+                    yield SourceKey(kind, *name)
 
     def _on_count(self, index: str, value: str) -> None:
         counts = self._counts

@@ -14,20 +14,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
+from mirror.runtime.turns import OBJECTS_A_TURN, slicing_turns
 from mirror.telemetry.logs import Log
 
 T = TypeVar("T")
 
-SLICE = 100
-"""So many objects a turn of the event loop: some milliseconds, where each is unpacked."""
+SLICE = OBJECTS_A_TURN
 
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
-    """Each of them; after each slice others get the event loop."""
-    for count, item in enumerate(items, 1):
+    """Each of them; all who do this at once share what a turn of the event loop may take, a slice."""
+    turns = slicing_turns()
+    for item in items:
         yield item
-        if count % SLICE == 0:
-            await asyncio.sleep(0)
+        if not turns.take():
+            await turns.wait()
 
 
 @dataclass(slots=True)

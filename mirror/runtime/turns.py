@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-LISTED_A_TURN = 100
-"""Objects, some 5 to 10 ms with what each of them causes."""
+OBJECTS_A_TURN = 100
+"""Some 5 to 10 ms with what each of them causes, or where each is unpacked."""
 PROBED_A_TURN = 1
 """Workers: each takes a request, 0.7 ms; to connect, a kubeconfig is read and certificates are loaded, 3 ms in all."""
 LISTS_A_SECOND = 400
@@ -88,22 +88,28 @@ T = TypeVar("T")
 _Known: TypeAlias = WeakKeyDictionary[asyncio.AbstractEventLoop, T]
 _listing: _Known[Turns] = WeakKeyDictionary()
 _watching: _Known[Turns] = WeakKeyDictionary()
+_slicing: _Known[Turns] = WeakKeyDictionary()
 _probing: _Known[Turns] = WeakKeyDictionary()
 _beginning: _Known[Pace] = WeakKeyDictionary()
 
 
 def listing_turns() -> Turns:
     """Of objects that lists show, in the running loop."""
-    return _of_running_loop(_listing, Turns, LISTED_A_TURN)
+    return _of_running_loop(_listing, Turns, OBJECTS_A_TURN)
 
 
 def watching_turns() -> Turns:
     """Of changes that watches show, which wait for no list."""
-    return _of_running_loop(_watching, Turns, LISTED_A_TURN)
+    return _of_running_loop(_watching, Turns, OBJECTS_A_TURN)
+
+
+def slicing_turns() -> Turns:
+    """Of known objects that are gone over (``slices``)."""
+    return _of_running_loop(_slicing, Turns, OBJECTS_A_TURN)
 
 
 def probing_turns() -> Turns:
-    """Of workers that are connected or probed."""
+    """Of workers that are connected, probed, or read in rounds."""
     return _of_running_loop(_probing, Turns, PROBED_A_TURN)
 
 

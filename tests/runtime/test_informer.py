@@ -32,7 +32,7 @@ from mirror.runtime.informer import (
     Scope,
 )
 from mirror.runtime.store import Store
-from mirror.runtime.turns import LISTED_A_TURN
+from mirror.runtime.turns import OBJECTS_A_TURN
 
 pytestmark = pytest.mark.looptime
 
@@ -474,7 +474,7 @@ async def test_the_lists_of_many_take_no_more_of_a_turn_than_one(streams_lists: 
         for task in tasks:
             task.cancel()
     assert sum(by_turn) == 20 * 300
-    assert max(by_turn) <= 2 * LISTED_A_TURN
+    assert max(by_turn) <= 2 * OBJECTS_A_TURN
 
 
 def _informer(wire: Wire, on_change: Listener) -> Informer:
