@@ -18,9 +18,13 @@ def pods_of(
     kind = source.kind
     if kind.is_suspended(mirror) or kind.summary(mirror).is_finished:
         return None, None
-    progress = kind.progress(mirror)
+    progress, unready = kind.progress(mirror), kind.has_unready_pods(mirror)
+    if not kind.counts_pods:
+        # What has failed, by its status, are no pods: those that are kept count, where it tells when others run well.
+        stalled = unready or (None if kind.counts_ready else False)
+        return worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=stalled), None
     before = failures_before(progress, memory.failures_before, source.stored.obstruction_reason)
-    stalled = is_stalled(progress, before, has_unready=kind.has_unready_pods(mirror))
+    stalled = is_stalled(progress, before, has_unready=unready)
     return worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=stalled), before
 
 

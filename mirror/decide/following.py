@@ -174,7 +174,7 @@ def _unready(
         if not seen.source.is_suspended and is_as_sent:
             reason = Reason.SUSPENDED_ON_WORKER
     elif lacks_pods:
-        if not kind.progress(mirror).started_at:
+        if kind.is_unstarted(mirror):
             return _unstarted(seen, worker.name)
         reason = Reason.PODS_NOT_READY
     elif kind.has_unready_pods(mirror):
@@ -193,7 +193,8 @@ def _unready_text(seen: Snapshot, mirror: Object, worker: str, *, lacks_pods: bo
         return _holder(worker, queue_of(mirror), seen.held_because)
     if lacks_pods:
         return f"worker {worker} has no pods of it"
-    is_ending = not seen.source.kind.progress(mirror).active
+    kind = seen.source.kind
+    is_ending = kind.counts_pods and not kind.progress(mirror).active
     return f"pods on worker {worker} are {'being deleted and have not ended' if is_ending else 'not ready'}"
 
 
@@ -227,8 +228,9 @@ def _touch(seen: Snapshot, remember: MemoryChange, *, lacks_pods: bool) -> tuple
     if since is None:
         remember["podless_since"] = seen.monotonic
         return (), TOUCH_AFTER_SECONDS
-    if not seen.source.kind.progress(mirror).started_at:
-        return (), None  # nobody there has looked at it even once
+    kind = seen.source.kind
+    if kind.is_unstarted(mirror) or not kind.counts_pods:
+        return (), None  # nobody there has looked at it even once, or its controller does not wait so
     due = since + TOUCH_AFTER_SECONDS if touched_at is None else touched_at + TOUCH_AGAIN_SECONDS
     if due > seen.monotonic:
         return (), due - seen.monotonic

@@ -15,7 +15,7 @@ import msgspec
 from mirror.kinds.dependencies import DependencyPolicy, Reference
 from mirror.kinds.fenceable import Fence
 from mirror.kinds.movable import MovableKind
-from mirror.kinds.pod_roles import PodRoles
+from mirror.kinds.pods_seen import KindWithPods
 from mirror.kinds.report import Report
 from mirror.kinds.stored_source import StoredSource
 from mirror.kube.objects import Object
@@ -141,7 +141,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """What of its spec keeps it from running any, though it is not suspended."""
 
 
-class Kind(MovableKind, Protocol):
+class Kind(MovableKind, KindWithPods, Protocol):
     """One kind of Job. Objects are such as its API server has served, or a worker has: those may hold anything."""
 
     @property
@@ -187,10 +187,6 @@ class Kind(MovableKind, Protocol):
         """Whether one lives until it is deleted: there is no final status, and what is lost begins anew (D8, D11)."""
 
     @property
-    def counts_pods(self) -> bool:
-        """Whether it is pods that ``Progress`` counts: of some kinds it is Jobs, of others nothing."""
-
-    @property
     def honoured_since(self) -> str:
         """The first version of its controller that leaves foreign objects alone, for people; empty: all do."""
         ...
@@ -227,14 +223,6 @@ class Kind(MovableKind, Protocol):
 
     def progress(self, found: Object) -> Progress:
         """How far it is; whatever cannot be read is left out."""
-        ...
-
-    def has_unready_pods(self, found: Object) -> bool:
-        """Whether some of its pods should run and are not ready; False where its status does not tell."""
-        ...
-
-    def lacks_pods(self, found: Object) -> bool:
-        """Whether it should have pods by now and has none; False where its status does not tell."""
         ...
 
     def check(self, found: Object) -> None:
@@ -301,32 +289,6 @@ class Kind(MovableKind, Protocol):
 
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         """The JSON Patch operation that suspends or resumes an object which says either."""
-        ...
-
-    # -- the mirror's pods ---------------------------------------------------------------------------------------------
-
-    def pod_selectors(self, mirror: Object) -> tuple[str, ...]:
-        """The label selectors of a mirror's pods there, that of most first; whose they are is looked at afterwards."""
-        ...
-
-    @property
-    def knows_pods(self) -> bool:
-        """Whether anything says which pods are a mirror's."""
-        ...
-
-    @property
-    def pod_index(self) -> str:
-        """The label and annotation of a pod that hold its index; empty where pods have none."""
-        ...
-
-    @property
-    def pod_roles(self) -> PodRoles:
-        """How pods say what part of the object they are."""
-        ...
-
-    @property
-    def pod_owners(self) -> tuple[Resource, ...]:
-        """What may stand between a mirror and its pods, those that control pods first; none: it controls them."""
         ...
 
     # -- statuses ------------------------------------------------------------------------------------------------------

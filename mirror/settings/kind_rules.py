@@ -41,6 +41,13 @@ def _path(value: object) -> str:
     return value
 
 
+def _whole_path(value: object) -> str:
+    path = _path(value)
+    if not path.startswith(("spec.", "status.")):
+        raise Unexpected
+    return path
+
+
 def _optional_path(value: object) -> str:
     return "" if value == "" else _path(value)
 
@@ -182,6 +189,10 @@ def _labels(value: object) -> dict[str, str]:
 PATH = Rule("the path of a field such as spec.runPolicy.suspend", _path)
 OPTIONAL_PATH = Rule("the path of a field such as spec.suspend, or empty text", _optional_path)
 PATHS = Rule(f"a list of at most {_MOST} paths", _list_of(Rule("a path such as spec.tasks[].template", _path)))
+WHOLE_PATHS = Rule(
+    f"a list of at most {_MOST} paths",
+    _list_of(Rule("a path from the top such as spec.replicas or status.desiredReplicas", _whole_path)),
+)
 MANAGED_BY = Rule("DOMAIN/PATH of at most 63 bytes such as example.com/controller, or empty text", _managed_by)
 REQUIRED_TEXT = Rule(f"one line of at most {_LONGEST_TEXT} characters", _text)
 SCALAR = Rule("true, false, text, a whole number or null", _scalar)

@@ -127,6 +127,10 @@ class Counts(Section, frozen=True):
     active: Annotated[tuple[str, ...], rules.PATHS] = ()
     succeeded: Annotated[tuple[str, ...], rules.PATHS] = ()
     failed: Annotated[tuple[str, ...], rules.PATHS] = ()
+    ready: Annotated[tuple[str, ...], rules.PATHS] = ()
+    """Of what is active, or desired; none: nothing is said of pods that are not ready, but where they are watched."""
+    desired: Annotated[tuple[str, ...], rules.WHOLE_PATHS] = ()
+    """How much should run, of the spec or the status; none: what is active."""
 
 
 class PodRole(Section, frozen=True):

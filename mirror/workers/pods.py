@@ -286,18 +286,19 @@ class PodWatches:
 
     # -- what is shown ------------------------------------------------------------------------------------------------
 
-    def obstruction_of(self, source: str, namespace: str, *, is_stalled: bool) -> Obstruction | None:
+    def obstruction_of(self, source: str, namespace: str, *, is_stalled: bool | None) -> Obstruction | None:
         """What keeps the pods of a source from running, the worst first; None: nothing that is known.
 
         Args:
             source: its uid.
             namespace: of its mirror: who makes pods in another one may label them as they like.
             is_stalled: since pods have failed none has succeeded, or runs: those that have failed are worth telling.
+                None: nobody counts them, so two that are there do.
         """
         waiting, failed = self._troubles_of(source, namespace)
         if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
             return self._told(*waiting[0])
-        if failed and is_stalled:
+        if failed and (len(failed) > 1 if is_stalled is None else is_stalled):
             return self._told(*failed[-1])
         return self._told(*waiting[0]) if waiting else None
 

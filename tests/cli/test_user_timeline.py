@@ -13,9 +13,12 @@ from mirror.cli.user.explain import Story, lines_of, story_of
 from mirror.cli.user.server import KnownJob
 from mirror.cli.user.terminal import Display
 from mirror.cli.user.timeline import last_error, timeline
+from mirror.kinds.base import Kind
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object, decode_object
 from mirror.model.views import JobView, Moment
+from mirror.settings.kinds import KindEntry
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -176,6 +179,36 @@ def test_a_waiting_job_shows_what_each_worker_lacks() -> None:
     assert "Waiting because:  east: cordoned; west: at capacity\n" in text
     assert "Workers:\n  WORKER   NOT PLACED BECAUSE\n  east     cordoned\n  west     at capacity\n" in text
     assert text.endswith("Notes:\n  events are not included: missing permission")
+
+
+def of_kind(name: str, *conditions: dict[str, str], spec: dict[str, Any] | None = None) -> tuple[Kind, Object]:
+    kind = kinds_of([KindEntry(kind=name)])[name]
+    body = {"metadata": {"name": "train", "uid": "u-1"}, "spec": spec or {}, "status": {"conditions": conditions}}
+    return kind, decode_object(msgspec.json.encode(body))
+
+
+ENDED = condition("Succeeded", 9)
+TROUBLE = condition("jobmirror.io/Progressing", 5, status="False", reason="Unschedulable", message="no node")
+UNCOUNTED = (
+    "PipelineRun does not count ready pods, so nothing is reported of pods that do not start: see them with "
+    "kubectl mirror pods pipelinerun/train; an operator can have them watched (setting workers.watchPods)"
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "notes"),
+    [
+        pytest.param(of_kind("PipelineRun", PLACED), (UNCOUNTED,), id="nothing counts its pods"),
+        pytest.param(of_kind("JobSet", PLACED), (), id="its controller does"),
+        pytest.param(of_kind("PipelineRun"), (), id="it has no worker"),
+        pytest.param(of_kind("PipelineRun", PLACED, ENDED), (), id="it is over"),
+        pytest.param(of_kind("PipelineRun", PLACED, TROUBLE), (), id="what is wrong is told: pods are watched"),
+        pytest.param(of_kind("PipelineRun", PLACED, spec={"status": "PipelineRunPending"}), (), id="it is suspended"),
+    ],
+)
+def test_where_nothing_counts_ready_pods_that_is_said(found: tuple[Kind, Object], notes: tuple[str, ...]) -> None:
+    """Or silence would look as if all were well (D22)."""
+    assert story_of(*found, [], None).notes == notes
 
 
 def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:

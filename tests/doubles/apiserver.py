@@ -29,7 +29,10 @@ from mirror.runtime.clock import Clock
 Body = dict[str, Any]
 
 HOME = "jobmirror-system"
-_PREFERRED = ("", "batch", "coordination.k8s.io", "apiextensions.k8s.io", "multicluster.x-k8s.io", "example.com")
+_PREFERRED = (
+    "", "batch", "coordination.k8s.io", "apiextensions.k8s.io", "multicluster.x-k8s.io", "example.com",
+    "jobset.x-k8s.io",
+)  # fmt: skip
 """Groups in which a plural is looked for."""
 
 

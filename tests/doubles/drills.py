@@ -150,6 +150,7 @@ class Drill:
     records_by_annotation = False
     never_ends = False
     counts_pods = False
+    counts_ready = False
     honoured_since = ""
     has_time_to_live = False
     can_move = False
@@ -189,6 +190,9 @@ class Drill:
 
     def lacks_pods(self, found: Object) -> bool:
         return False
+
+    def is_unstarted(self, found: Object) -> bool:
+        return not found.status_dict()
 
     def progress(self, found: Object) -> Progress:
         stored = self.stored(found)

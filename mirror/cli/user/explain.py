@@ -33,6 +33,9 @@ MOST_EVENTS = 200
 """The newest; whoever may create events may create any number of them."""
 
 
+_WITHOUT_PODS = ("Suspended", "Deleting")
+
+
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is reported of a Job; also its form as JSON."""
 
@@ -76,6 +79,7 @@ def story_of(kind: Kind, job: Object, events: list[Json], told: KnownJob | None,
         notes: what is missing, and why.
     """
     view = view_of(kind, job)
+    notes = (*notes, *_uncounted(kind, view))
     if told is None:
         obstacles = obstacles_of(view.because) if not view.worker else {}
         return Story(job=view, timeline=timeline(kind, job, events), obstacles=obstacles, notes=notes)
@@ -89,6 +93,17 @@ def merged(view: JobView, told: JobView | None) -> JobView:
         return view
     because = told.because if told.state == view.state else ""
     return msgspec.structs.replace(view, because=because or view.because, lag_seconds=told.lag_seconds)
+
+
+def _uncounted(kind: Kind, view: JobView) -> Iterator[str]:
+    """Where pods that do not start would not show, since nothing counts those that are ready."""
+    if kind.counts_ready or not view.worker or view.is_finished or view.reason or view.state in _WITHOUT_PODS:
+        return
+    see = f": see them with kubectl mirror pods {kind.resource.kind.lower()}/{view.name}" if kind.knows_pods else ""
+    yield (
+        f"{kind.name} does not count ready pods, so nothing is reported of pods that do not start{see}; "
+        "an operator can have them watched (setting workers.watchPods)"
+    )
 
 
 async def _events(cluster: Cluster, kind: Kind, job: Object) -> tuple[list[Json], str]:

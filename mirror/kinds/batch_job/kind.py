@@ -123,6 +123,7 @@ class BatchJob:
     records_by_annotation = False
     never_ends = False
     counts_pods = True
+    counts_ready = True
     honoured_since = ""
     has_time_to_live = False
     can_move = True
@@ -139,6 +140,7 @@ class BatchJob:
     priority_class = staticmethod(reading.priority_class)
     has_unready_pods = staticmethod(reading.has_unready_pods)
     lacks_pods = staticmethod(reading.lacks_pods)
+    is_unstarted = staticmethod(reading.is_unstarted)
     is_final = staticmethod(reading.is_final)
 
     def doubt_schema(self) -> None:

@@ -168,6 +168,11 @@ def lacks_pods(found: Object) -> bool:
     return not (status.active or status.terminating or status.is_over)
 
 
+def is_unstarted(found: Object) -> bool:
+    """Whether it has no startTime, which its controller writes first, or none that counts."""
+    return not progress(found).started_at
+
+
 def managed_by(found: Object) -> str | None:
     """Who runs this Job; None when nobody is named."""
     return facts_of(found.spec).managed_by

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from mirror.kinds.base import (
 )
 from mirror.kinds.declared import body, differences, record
 from mirror.kinds.declared.form import Form, condition_of
+from mirror.kinds.declared.readiness import Readiness
 from mirror.kinds.declared.status import StoredSource
 from mirror.kinds.declared.status_schema import StatusSchema
 from mirror.kinds.dependencies import Reference
@@ -57,6 +59,7 @@ class DeclaredKind:
     def __init__(self, entry: KindEntry) -> None:
         """From an entry that was checked (``choosing``)."""
         self._form = Form.of(entry)
+        self._readiness = Readiness(self._form)
         self._followed = body.followed(self._form)
         self._status_schema: StatusSchema | None = None
         self.is_schema_doubted = False
@@ -128,11 +131,18 @@ class DeclaredKind:
             failed=failed,
         )
 
+    @property
+    def counts_ready(self) -> bool:
+        return self._readiness.is_told
+
     def has_unready_pods(self, found: Object) -> bool:
-        return False
+        return self._readiness.is_incomplete(self._status(found), partial(_spec, found))
 
     def lacks_pods(self, found: Object) -> bool:
-        return False
+        return self._readiness.is_missing(self._status(found), partial(_spec, found))
+
+    def is_unstarted(self, found: Object) -> bool:
+        return not self._status(found)
 
     def check(self, found: Object) -> None:
         """Such kinds have no annotations of their own."""

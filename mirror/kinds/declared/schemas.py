@@ -72,6 +72,7 @@ def _optional(entry: KindEntry) -> Iterator[tuple[str, str]]:
         for index, text in enumerate(texts):
             if not text.startswith("metadata."):
                 yield f"{key}[{index}]", text
+    yield from _counted(entry)
     if entry.time_to_live:
         yield "timeToLive", entry.time_to_live
     for name, patch in (("suspended", entry.suspended), ("lost", entry.lost)):
@@ -79,3 +80,10 @@ def _optional(entry: KindEntry) -> Iterator[tuple[str, str]]:
             yield f"{name}.set.{text}", f"status.{text}"
         for index, text in enumerate(patch.zero):
             yield f"{name}.zero[{index}]", f"status.{text}"
+
+
+def _counted(entry: KindEntry) -> Iterator[tuple[str, str]]:
+    for index, text in enumerate(entry.counts.ready):
+        yield f"counts.ready[{index}]", f"status.{text}"
+    for index, text in enumerate(entry.counts.desired):
+        yield f"counts.desired[{index}]", text

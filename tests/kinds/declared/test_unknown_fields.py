@@ -20,6 +20,7 @@ kinds:
   theirs: ["metadata.annotations[example.com/*]"]
   templates: [spec.template]
   needs: [Secret spec.secretName]
+  counts: {active: [active], ready: [raedy], desired: [spec.size, status.size]}
   lost: {conditions: [{type: Broken}], set: {finishd: now}, zero: [active]}
 """
 FIELDS = (
@@ -56,6 +57,8 @@ def test_every_path_that_leads_nowhere_is_named() -> None:
         "kinds[0].suspend.path: spec.pausd is no field of Simulation",
         "kinds[0].carry.always[1]: spec.colour is no field of Simulation",
         "kinds[0].needs[0]: spec.secretName is no field of Simulation",
+        "kinds[0].counts.ready[0]: status.raedy is no field of Simulation",
+        "kinds[0].counts.desired[1]: status.size is no field of Simulation",
         "kinds[0].lost.set.finishd: status.finishd is no field of Simulation",
     ]
 
