@@ -33,6 +33,7 @@ from e2e.controlplane.provider import Binaries, control_planes
 from e2e.jobs import job, until
 from e2e.manager import ManagerProcess
 from e2e.shipped_life import PULLING
+from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client
 from mirror.kube.requests import Request
 from mirror.model import names
@@ -115,9 +116,18 @@ def line(type_name: str, number: int, status: Json) -> bytes:
     return msgspec.json.encode({"type": type_name, "object": body})
 
 
+class NoMirrors:
+    """None is warned of."""
+
+    are_synced = True
+
+    def source_uid_of(self, kind: str, namespace: str, name: str, uid: str) -> str | None:
+        return None
+
+
 def watching(replay: Replay) -> asyncio.Task[None]:
     """What a worker's watches of pods do with it."""
-    host = PodHost("east", SystemClock(), "here", lambda _: None, lambda *_: None)
+    host = PodHost("east", SystemClock(), "here", lambda _: None, NoMirrors(), BUILT_IN)
     watches = PodWatches(host, log=get_log("bench"))
     return asyncio.create_task(watches.run(lambda: cast("Client", replay), [None]), name="watch")
 

@@ -57,6 +57,7 @@ def on_worker(kind: Kind) -> frozenset[Right]:
 def of_pod_owners(kind: Kind) -> frozenset[Right]:
     """What it takes beside ``on_worker`` to see whose a pod is, so that users get no other's: Jobs can be read anyway.
 
+    Also to see of which mirror something is a part that may not create pods, where these are watched.
     Where a mirror has many pods, those that control them are read at once, the others always by name.
     """
     rights: set[Right] = set()

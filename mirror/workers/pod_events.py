@@ -30,13 +30,14 @@ _BYTES_OF_LINE = 1024
 AGAIN = Backoff(first=1.0, most=60.0, jitter=0.3)
 
 
-class About(msgspec.Struct, gc=False):
+class About(msgspec.Struct, gc=False, rename="camel"):
     """What an event is about."""
 
     kind: str = ""
     namespace: str = ""
     name: str = ""
     uid: str = ""
+    api_version: str = ""
 
 
 class _Series(msgspec.Struct, gc=False, rename="camel"):

@@ -65,11 +65,16 @@ EVENTS: dict[str, Reason] = {
 }
 """Events about pods that report what no status does. Those about readiness are of pods that run, and count only for as
 long as pods are not ready for longer than they may be (``decide.following``)."""
+CREATE_EVENTS = frozenset(("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod"))
+"""Events about what makes pods, where none may be created: of the Job controller, training-operator and KubeRay."""
 _MARKS = (b'"waiting"', b'"Failed"', b'"Unschedulable"', b'"SchedulingGated"')
 """One of them is in the status of a pod in trouble."""
 _RUNTIMES_ERROR = "unable to start container process: "
 """What follows it is the reason; what precedes it names the runtime's parts, for two hundred characters."""
 _IMAGE_ERROR = re.compile(r"^Back-off pulling image \"[^\"]*\"(?:: Err\w+: (?P<why>.*))?", re.DOTALL)
+
+
+_OF_RAY = re.compile(r"Failed to create (head|worker) Pod [^,]*, ")
 
 
 class Trouble(msgspec.Struct, frozen=True, gc=False, array_like=True, omit_defaults=True):
@@ -331,8 +336,8 @@ def warned_of(reason: str, message: str) -> Trouble | None:
 
 
 def refused_create(message: str) -> Trouble:
-    """Why pods cannot be created, by the warning ``FailedCreate`` about their Job."""
-    text = " ".join(message.split()).removeprefix("Error creating: ")
+    """Why pods cannot be created, by a warning of ``CREATE_EVENTS`` about what makes them."""
+    text = _OF_RAY.sub("", " ".join(message.split()).removeprefix("Error creating: "), count=1)
     reason = Reason.QUOTA_EXCEEDED if "exceeded quota" in text else Reason.PODS_FORBIDDEN
     # Without the name that a pod would have had: each attempt has another one.
     head, marker, rest = text.partition(" is forbidden: ")

@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import Protocol
 
 import msgspec
 
+from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Forbidden, KubeError, NotFound
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
 from mirror.kube.requests import Rank
-from mirror.kube.resources import PODS
+from mirror.kube.resources import PODS, Resource
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
@@ -34,6 +36,8 @@ from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers import pod_events, pod_trouble
 from mirror.workers.pod_events import Warned
+from mirror.workers.pod_makers import PodMakers
+from mirror.workers.pod_owners import controller_of, read_metadata
 from mirror.workers.pod_proofs import PodProofs
 from mirror.workers.pod_trouble import Trouble
 
@@ -56,6 +60,15 @@ UNFINISHED = "status.phase!=Succeeded"
 BY_SOURCE = "source"
 
 
+class KnownMirrors(Protocol):
+    """The mirrors of a worker (``watching``)."""
+
+    def source_uid_of(self, kind: str, namespace: str, name: str, uid: str) -> str | None: ...
+
+    @property
+    def are_synced(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class PodHost:
     """What the watches of pods need of their worker."""
@@ -66,8 +79,9 @@ class PodHost:
     """The management cluster's, by whose label pods of mirrors are found."""
     on_change: Callable[[str], None]
     """Called with the uid of a source whose pods have another trouble than before."""
-    source_of_mirror: Callable[[str, str, str, str], str | None]
-    """The uid of the source whose mirror has this kind, namespace, name and uid."""
+    mirrors: KnownMirrors
+    kinds: Kinds
+    """Of mirrors."""
 
 
 class _Note(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +92,8 @@ class _Note(msgspec.Struct, frozen=True, gc=False):
     pod: str
     trouble: Trouble
     noted_at: float
+    maker: str = ""
+    """The name of what cannot create pods; empty of a pod."""
 
 
 class _Past(msgspec.Struct, frozen=True, gc=False):
@@ -94,8 +110,8 @@ class PodWatches:
 
     Invariants: ``_store`` holds pods in trouble only, ``MOST_PODS`` at most; ``_notes`` holds warnings by the uid of
     what they are about, ``MOST_WARNINGS`` at most, and ``_noted`` the same uids by source. ``_others`` holds uids of
-    pods that are not ours, ``MOST_OTHERS`` at most. ``_past`` holds by source what its last pod in trouble that was
-    deleted waited for, where none has followed, or failed of; of ``MOST_PAST`` at most.
+    pods, and of what makes pods, that are not ours, ``MOST_OTHERS`` at most. ``_past`` holds by source what its last
+    pod in trouble that was deleted waited for, where none has followed, or failed of; of ``MOST_PAST`` at most.
     """
 
     def __init__(self, host: PodHost, *, log: Log) -> None:
@@ -110,6 +126,7 @@ class PodWatches:
         self._past: OrderedDict[str, _Past] = OrderedDict()
         self._condensed: tuple[Object | None, Object | None] = (None, None)
         self._unknown: asyncio.Queue[Warned] = asyncio.Queue(LOOKS_WAITING)
+        self._makers = PodMakers(host.kinds, host.mirrors.source_uid_of)
         self._is_refused = False
 
     # -- watching -----------------------------------------------------------------------------------------------------
@@ -168,7 +185,7 @@ class PodWatches:
         self._host.on_change(pod_trouble.stored_source(found))
 
     def _on_event(self, event: WatchEvent) -> None:
-        """What was warned of is over once the pod is ready or has gone, and that none can be created with a new one."""
+        """What was warned of is over once the pod is ready or has gone; that none can be created, with a new one."""
         pod = event.object
         self._keep_past(event)
         if not self._notes:
@@ -176,9 +193,10 @@ class PodWatches:
         note = self._notes.get(pod.metadata.uid)
         if note is not None and (event.type == "DELETED" or not pod_trouble.may_hold(note.trouble, bytes(pod.status))):
             self._forget(pod.metadata.uid)
-        source = pod.labels.get(names.SOURCE_UID, "")
-        for uid in tuple(self._noted.get(source, ())):
-            if not self._notes[uid].pod and event.type == "ADDED":
+        source, maker = pod.labels.get(names.SOURCE_UID, ""), controller_of(pod.metadata.owner_references or ())
+        for uid in tuple(self._noted.get(source, ())) if event.type == "ADDED" else ():
+            note = self._notes[uid]
+            if not note.pod and (maker is None or maker.name == note.maker):  # another child Job's may be refused still
                 self._forget(uid)
 
     def _keep_past(self, event: WatchEvent) -> None:
@@ -207,55 +225,78 @@ class PodWatches:
     # -- warnings -----------------------------------------------------------------------------------------------------
 
     def _on_warning(self, warned: Warned) -> None:
+        about, is_of_pod = warned.about, warned.about.kind == "Pod"
+        if warned.reason not in (pod_trouble.EVENTS if is_of_pod else pod_trouble.CREATE_EVENTS):
+            return
         if warned.seconds_ago(self._host.clock.now()) > NEWEST_SECONDS:
             return
-        about = warned.about
-        if about.uid in self._others or not pod_trouble.is_short(about.uid, about.name, about.namespace):
+        if about.uid in self._others or not pod_trouble.is_short(*msgspec.structs.astuple(about)):
             return
-        if about.kind == "Pod" and warned.reason in pod_trouble.EVENTS:
-            known = self._notes.get(about.uid)
-            if known is not None:
-                self._note_pod(known.source, warned)
-            elif not self._unknown.full():
-                self._unknown.put_nowait(warned)
-        elif warned.reason == "FailedCreate":
-            source = self._host.source_of_mirror(about.kind, about.namespace, about.name, about.uid)
-            if source is not None:
-                trouble = pod_trouble.refused_create(warned.text)
-                self._note(about.uid, _Note(source, about.namespace, "", trouble, self._now()))
+        source = self._source_of(warned)
+        if source is not None:
+            self._note_warning(source, warned)
+        elif (is_of_pod or self._makers.resource_of(about) is not None) and not self._unknown.full():
+            self._unknown.put_nowait(warned)
 
-    def _note_pod(self, source: str, warned: Warned) -> None:
-        about, trouble = warned.about, pod_trouble.warned_of(warned.reason or "", warned.text)
-        assert trouble is not None, "only these reasons get here"
-        self._note(about.uid, _Note(source, about.namespace, about.name, trouble, self._now()))
+    def _source_of(self, warned: Warned) -> str | None:
+        """Whose a mirror is, or what was found out before."""
+        about, known = warned.about, self._notes.get(warned.about.uid)
+        if known is not None or about.kind == "Pod":
+            return known.source if known is not None else None
+        return self._host.mirrors.source_uid_of(about.kind, about.namespace, about.name, about.uid)
+
+    def _note_warning(self, source: str, warned: Warned) -> None:
+        about = warned.about
+        if about.kind == "Pod":
+            trouble = pod_trouble.warned_of(warned.reason or "", warned.text)
+            assert trouble is not None, "only these reasons get here"
+            self._note(about.uid, _Note(source, about.namespace, about.name, trouble, self._now()))
+        else:
+            trouble = pod_trouble.refused_create(warned.text)
+            self._note(about.uid, _Note(source, about.namespace, "", trouble, self._now(), about.name))
 
     async def _look_up(self, client: Callable[[], Client]) -> None:
-        """Find out whose the pods are that warnings are about: no event carries labels."""
+        """Find out whose the objects are that warnings are about: no event carries labels or owners."""
         while True:
             warned = await self._unknown.get()
-            about = warned.about
             try:
-                request = requests.get(PODS, about.name, namespace=about.namespace)
-                pod = await client().send_object(request.in_line(Rank.LAST))  # after all that mirrors need
+                if (source := self._source_of(warned)) is not None:
+                    self._note_warning(source, warned)  # it was looked up since
+                elif warned.about.uid not in self._others:
+                    await (self._look_up_pod if warned.about.kind == "Pod" else self._look_up_maker)(warned, client)
             except NotFound:
-                self._pass_over(about.uid)
-                continue
+                self._pass_over(warned.about.uid)
             except KubeError as error:
-                self._log.debug("pod not read", error=error)
+                self._log.debug("not read whose it is", kind=warned.about.kind, error=error)
+                self._on_refused(error, "whose pods are is not read")
                 await asyncio.sleep(1.0)
-                continue
-            is_ours = pod.metadata.uid == about.uid and pod.labels.get(names.ORIGIN) == self._host.origin
-            source = pod.labels.get(names.SOURCE_UID) if is_ours else None
-            trouble = pod_trouble.warned_of(warned.reason or "", warned.text)
-            if source is None:
-                self._pass_over(about.uid)
-            elif (
-                source
-                and pod_trouble.is_short(source)
-                and trouble is not None
-                and pod_trouble.may_hold(trouble, bytes(pod.status))
-            ):
-                self._note_pod(source, warned)
+
+    async def _look_up_pod(self, warned: Warned, client: Callable[[], Client]) -> None:
+        about = warned.about
+        request = requests.get(PODS, about.name, namespace=about.namespace)
+        pod = await client().send_object(request.in_line(Rank.LAST))  # after all that mirrors need
+        is_ours = pod.metadata.uid == about.uid and pod.labels.get(names.ORIGIN) == self._host.origin
+        source = pod.labels.get(names.SOURCE_UID) if is_ours else None
+        trouble, status = pod_trouble.warned_of(warned.reason or "", warned.text), bytes(pod.status)
+        if source is None:
+            self._pass_over(about.uid)
+        elif source and trouble and pod_trouble.is_short(source) and pod_trouble.may_hold(trouble, status):
+            self._note_warning(source, warned)
+
+    async def _look_up_maker(self, warned: Warned, client: Callable[[], Client]) -> None:
+        async def get(resource: Resource, namespace: str, name: str) -> Meta | None:
+            request = requests.get(resource, name, namespace=namespace).metadata_only()
+            return read_metadata(await client().send(request.in_line(Rank.LAST)))
+
+        if not self._host.mirrors.are_synced:  # what belongs to none of those that are known may belong to another
+            self._unknown.put_nowait(warned)  # there is room: it was just taken from there
+            await asyncio.sleep(1.0)
+            return
+        source = await self._makers.source_of(warned.about, get)
+        if source is not None:
+            self._note_warning(source, warned)
+        else:
+            self._pass_over(warned.about.uid)
 
     def _pass_over(self, uid: str) -> None:
         """Not ours, or gone: what is warned of it from now on is of no interest."""
@@ -347,10 +388,10 @@ class PodWatches:
     def _now(self) -> float:
         return self._host.clock.monotonic()
 
-    def _on_refused(self, error: KubeError) -> None:
+    def _on_refused(self, error: KubeError, what: str = "pods are not watched") -> None:
         if isinstance(error, Forbidden) and not self._is_refused:  # other errors are reported for the worker itself
             self._is_refused = True
-            self._log.warning("pods are not watched", worker=self._host.worker, error=error)
+            self._log.warning(what, worker=self._host.worker, error=error)
 
     def _on_healthy(self) -> None:
         self._is_refused = False

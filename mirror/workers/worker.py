@@ -133,7 +133,7 @@ class Worker:
         self.pods: PodWatches | None = None
         """What keeps pods of mirrors from running; None where pods are not watched."""
         if host.watches_pods:
-            pod_host = PodHost(name, host.clock, host.origin, listener.on_pods_change, self.watches.source_uid_of)
+            pod_host = PodHost(name, host.clock, host.origin, listener.on_pods_change, self.watches, host.kinds)
             self.pods = PodWatches(pod_host, log=self._log)
         self.uid = ""
         self.token: Token = NO_TOKEN

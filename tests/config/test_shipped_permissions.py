@@ -76,6 +76,16 @@ def test_each_kind_that_is_data_has_its_own_roles(
     assert (subject["name"], subject["namespace"]) == ("jobmirror", "jobmirror-system")
 
 
+@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize("base", ["worker.yaml", "worker-namespaced.yaml"])
+def test_whatever_may_make_pods_of_a_kind_can_be_read(name: str, base: str) -> None:
+    """To see whose pods they are that may not be created: that takes no more than mirrors and the kind's file have."""
+    kind = kinds_of([KindEntry(kind=name)])[name]
+    needed = {(one.group, one.plural, "get") for one in kind.pod_owners}
+    assert needed <= granted(base) | granted(f"kinds/worker-{name.lower()}.yaml")
+    assert granted("worker-pods.yaml") == set()
+
+
 def test_there_are_roles_of_these_kinds_only() -> None:
     """Nothing is left of one that is not built in any more."""
     found = {path.stem for path in (CONFIG / "rbac" / "kinds").glob("*.yaml")}

@@ -11,14 +11,18 @@ from typing import Any, cast
 import msgspec
 import pytest
 from doubles.jobs import job
+from doubles.loglines import Lines
+from doubles.refusals import forbidden
 from doubles.world import RunningManager, World, manager_of
 
 from mirror.kinds.base import MirrorTransform
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.client import Client
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import decode_object
 from mirror.kube.requests import Request
 from mirror.model import names
+from mirror.settings.kinds import KindEntry
 from mirror.workers import pod_events
 from mirror.workers import pods as watching
 from mirror.workers.pod_events import LONGEST_LINE, Warned, decode_warning
@@ -32,10 +36,10 @@ MIB = 2**20
 
 
 @asynccontextmanager
-async def watched() -> AsyncIterator[tuple[World, RunningManager, PodWatches]]:
+async def watched(**changes: Any) -> AsyncIterator[tuple[World, RunningManager, PodWatches]]:
     world = World()
     world.add_worker("east")
-    async with manager_of(world, transform=MirrorTransform(world.origin, label_pods=True)) as manager:
+    async with manager_of(world, transform=MirrorTransform(world.origin, label_pods=True), **changes) as manager:
         world.create(job())
         await manager.settle()
         world.controller("east").start("train")
@@ -64,6 +68,15 @@ def warning(number: int, message: str = "no", *, name: str = "", reason: str = "
     """About a pod that nobody knows."""
     about = {"kind": "Pod", "namespace": "default", "name": name or f"p{number}", "uid": f"u{number}"}
     event = {"involvedObject": about, "reason": reason, "message": message}
+    found = decode_warning(msgspec.json.encode({"type": "ADDED", "object": event}))
+    assert found is not None
+    return found
+
+
+def refused(number: int) -> Warned:
+    """About a Job that nobody knows."""
+    about = {"kind": "Job", "apiVersion": "batch/v1", "namespace": "default", "name": f"j{number}", "uid": f"j{number}"}
+    event = {"involvedObject": about, "reason": "FailedCreate", "message": "Error creating: exceeded quota"}
     found = decode_warning(msgspec.json.encode({"type": "ADDED", "object": event}))
     assert found is not None
     return found
@@ -118,6 +131,41 @@ async def test_a_flood_of_warnings_keeps_a_bounded_number_and_asks_for_few_pods(
         assert world.mirrors("another") == ["east"]
 
 
+@pytest.mark.slow
+async def test_a_flood_of_warnings_about_child_jobs_asks_for_few() -> None:
+    """As of pods: whose each one is costs a request, after all that mirrors need."""
+    kinds = kinds_of([KindEntry(kind="JobSet")])
+    async with watched(kinds=kinds) as (world, manager, pods):
+        for number in range(50_000):
+            pods._on_warning(refused(number))
+            pods._on_warning(refused(7))
+        sent = len(world.workers["east"].sent)
+        await manager.settle(30)
+        asked = [one.path for one in world.workers["east"].sent[sent:] if "/jobs/j" in one.path]
+        assert 0 < len(asked) <= 100
+        assert len(asked) == len(set(asked))
+        assert len(pods._notes) == 0
+        assert len(pods._others) <= MOST_OTHERS
+        world.create(job("another"))
+        await manager.settle()
+        assert world.mirrors("another") == ["east"]
+
+
+async def test_a_worker_that_does_not_let_owners_be_read_is_asked_slowly_and_loses_nothing(log_lines: Lines) -> None:
+    """Each refusal costs a second; the permission that is missing is logged."""
+    async with watched(kinds=kinds_of([KindEntry(kind="JobSet")])) as (world, manager, pods):
+        world.workers["east"].arrange("get", "jobs", forbidden(), times=99)
+        sent = len(world.workers["east"].sent)
+        for number in range(200):
+            pods._on_warning(refused(number))
+        await manager.settle(20)
+        assert len([one for one in world.workers["east"].sent[sent:] if "/jobs/j" in one.path]) <= 21
+        assert sum(line["event"] == "whose pods are is not read" for line in log_lines) == 1
+        put_pod(world, "p", waits("ErrImagePull"))
+        await manager.settle(11)
+        assert "ImagePullBackOff" in world.events()
+
+
 async def test_warnings_about_our_own_pods_are_kept_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest give way, and nothing is left of them."""
     monkeypatch.setattr(watching, "MOST_WARNINGS", 50)
@@ -125,7 +173,7 @@ async def test_warnings_about_our_own_pods_are_kept_to_a_number(monkeypatch: pyt
         assert MOST_WARNINGS == 5_000
         uid = world.source()["metadata"]["uid"]
         for number in range(500):
-            pods._note_pod(uid, warning(number, f"{number}" * 1000))
+            pods._note_warning(uid, warning(number, f"{number}" * 1000))
         assert len(pods._notes) == 50
         assert len(pods._noted[uid]) == 50
         await manager.settle(700)

@@ -16,6 +16,7 @@ from mirror.workers.pod_trouble import (
     Trouble,
     condensed,
     may_hold,
+    refused_create,
     stored_source,
     stored_trouble,
     trouble_of,
@@ -306,3 +307,31 @@ def test_pods_of_others_and_pods_that_go_are_not_kept() -> None:
     assert condensed(decode_object(msgspec.json.encode(body))) is None
     body["metadata"] = {"name": "p", "labels": {names.SOURCE_UID: "u"}, "deletionTimestamp": "2026-03-01T12:00:00Z"}
     assert condensed(decode_object(msgspec.json.encode(body))) is None
+
+
+NO_ROOM = 'pods "train-head-x7k2p" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3'
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        pytest.param(f"Error creating: {NO_ROOM}", Reason.QUOTA_EXCEEDED, id="the Job controller, training-operator"),
+        pytest.param(
+            f"Failed to create head Pod team/train-head-x7k2p, {NO_ROOM}", Reason.QUOTA_EXCEEDED, id="KubeRay"
+        ),
+        pytest.param(
+            f"Failed to create worker Pod for the cluster team/train, {NO_ROOM}",
+            Reason.QUOTA_EXCEEDED,
+            id="its workers",
+        ),
+        pytest.param(
+            'Error creating: admission webhook "x.example.com" denied the request: no', Reason.PODS_FORBIDDEN, id="none"
+        ),
+    ],
+)
+def test_why_pods_cannot_be_created_is_without_what_changes_with_each_attempt(message: str, reason: Reason) -> None:
+    """The name that the pod would have had, and what its controller puts before it."""
+    found = refused_create(message)
+    assert found.reason == reason
+    assert "x7k2p" not in found.text
+    assert not found.text.startswith(("Error", "Failed"))
