@@ -182,33 +182,39 @@ class Mirrors:
     # -- events -------------------------------------------------------------------------------------------------------
 
     async def events(self, mirror: Mirror, page: Page, person: Person) -> tuple[list[Event], bool]:
-        """Events about the mirror and its pods, the oldest first; whether there may be more.
+        """Events about the mirror, its pods, and what is between, the oldest first; whether there may be more.
+
+        That a JobSet's pods may not be created is said of its child Jobs.
 
         Raises:
             StatusError: the worker does not give them.
         """
         pods, token = await self.pods(mirror, Page(index=page.index, role=page.role), person)
         uids = {pod.metadata.uid for pod in pods}
+        makers = await self._owners(mirror, person).between(
+            [pod.owners for pod in pods], without_pods=page.index is None and not page.role
+        )
         of_mirror = await self._events_page(mirror, f"involvedObject.uid={mirror.uid}", person)
         found = [one for one in read_events(of_mirror.items) if one.involved_object.uid == mirror.uid]
         is_cut = bool(token or of_mirror.continue_token)
-        if uids:
-            about_pods, more = await self._events_of_pods(mirror, uids, person)
-            found += about_pods
+        for kind in dict.fromkeys((PODS.kind, *makers.values())):
+            of_kind = uids if kind == PODS.kind else {uid for uid, its in makers.items() if its == kind}
+            about, more = await self._events_of(mirror, kind, of_kind, person)
+            found += about
             is_cut = is_cut or more
         found.sort(key=lambda event: event.at)
         most = page.most or self._bounds.items
         return found[-most:], is_cut or len(found) > most
 
-    async def _events_of_pods(self, mirror: Mirror, uids: set[str], person: Person) -> tuple[list[Event], bool]:
-        """Few pods are asked for one by one; for many, the namespace's events are looked through, within bounds."""
+    async def _events_of(self, mirror: Mirror, kind: str, uids: set[str], person: Person) -> tuple[list[Event], bool]:
+        """Few objects are asked for one by one; for many, the namespace's events are looked through, within bounds."""
         if len(uids) <= self._bounds.pods_asked_singly:
             listed = [await self._events_page(mirror, f"involvedObject.uid={uid}", person) for uid in sorted(uids)]
             is_cut = any(one.continue_token for one in listed)
         else:
             listed, token = [], ""
             for _ in range(self._bounds.event_pages):
-                listed.append(await self._events_page(mirror, "involvedObject.kind=Pod", person, token))
+                listed.append(await self._events_page(mirror, f"involvedObject.kind={kind}", person, token))
                 token = listed[-1].continue_token
                 if not token:
                     break

@@ -19,6 +19,8 @@ MOST_ASKED_FOR = 100
 """Owners that are asked for one by one; pods of others are not shown."""
 MOST_PARTS = 1_000_000
 """Values in one list: tiny ones by the million, which nobody's objects are, would cost a hundred times their length."""
+MOST_MADE = 500
+"""Of what makes pods so many are looked at, for what was said of them."""
 ASKED_SINGLY = 8
 """So many are asked for one by one; of more, the collection is read first."""
 
@@ -87,20 +89,41 @@ class PodOwners:
         if len(between) > ASKED_SINGLY and self._kind.pod_owners:
             for found in await self._list(self._kind.pod_owners[0]):
                 self._known[found.uid] = tuple(found.owner_references or ())
-        return [await self._is_of_mirror(owners) for owners in pods]
+        return [await self._chain(owners) is not None for owners in pods]
 
-    async def _is_of_mirror(self, owners: Sequence[OwnerReference]) -> bool:
+    async def between(self, pods: Iterable[Sequence[OwnerReference]], *, without_pods: bool) -> dict[str, str]:
+        """The uids of what stands between the mirror and its pods, each with its kind.
+
+        Args:
+            pods: the owners of each pod of the mirror that is known.
+            without_pods: also of what has no pods, since it may create none: as far as it has the labels of pods.
+        """
+        found: dict[str, str] = {}
+        for resource in self._kind.pod_owners[:1] if without_pods else ():
+            made = list(await self._list(resource))[:MOST_MADE]
+            self._known |= {one.uid: tuple(one.owner_references or ()) for one in made}
+            for one in made:
+                if (chain := await self._chain(self._known[one.uid])) is not None:
+                    found |= {one.uid: resource.kind} | {passed.uid: passed.kind for passed in chain}
+        for owners in pods:
+            found |= {passed.uid: passed.kind for passed in await self._chain(owners) or ()}
+        return found
+
+    async def _chain(self, owners: Sequence[OwnerReference]) -> list[OwnerReference] | None:
+        """What stands between an object, whose owners these are, and the mirror; None: it is none of the mirror's."""
+        between: list[OwnerReference] = []
         for _ in range(len(self._kind.pod_owners) + 1):
             controller = controller_of(owners)
             if controller is None:
-                return False
+                return None
             if controller.uid == self._uid:
-                return controller.kind == self._kind.resource.kind
+                return between if controller.kind == self._kind.resource.kind else None
             resource = self._resource_of(controller)
             if resource is None:
-                return False
+                return None
+            between.append(controller)
             owners = await self._owners_of(resource, controller)
-        return False
+        return None
 
     async def _owners_of(self, resource: Resource, owner: OwnerReference) -> Sequence[OwnerReference]:
         if owner.uid not in self._known:

@@ -13,8 +13,17 @@ NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 BEFORE = "2026-11-23T11:59:00Z"
 
 
-def pod(name: str, *, created: str = BEFORE, deleted: str | None = None, **status: Any) -> dict[str, Any]:
-    metadata = {"name": name, "creationTimestamp": created, **({"deletionTimestamp": deleted} if deleted else {})}
+def pod(
+    name: str, *, created: str = BEFORE, deleted: str | None = None, maker: str = "", **status: Any
+) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "creationTimestamp": created}
+    if deleted:
+        metadata["deletionTimestamp"] = deleted
+    if maker:
+        metadata["ownerReferences"] = [
+            {"kind": "Node", "name": "n1"},
+            {"kind": "Job", "name": maker, "controller": True},
+        ]
     return {"metadata": metadata, "status": {"phase": "Pending", **status}}
 
 
@@ -112,6 +121,18 @@ QUOTA = 'Error creating: pods "train-x" is forbidden: exceeded quota: none, requ
             [event("Job", "train", "FailedCreate", QUOTA)],
             [],
             id="one could be created since",
+        ),
+        pytest.param(
+            [pod("a", created="2026-11-23T11:59:58Z", phase="Running", maker="train-main-1")],
+            [event("Job", "train-main-0", "FailedCreate", QUOTA)],
+            [("", "QuotaExceeded", "exceeded quota: none, requested: pods=1, used: pods=0")],
+            id="one of another child Job could be created since",
+        ),
+        pytest.param(
+            [pod("a", created="2026-11-23T11:59:58Z", phase="Running", maker="train-main-0")],
+            [event("Job", "train-main-0", "FailedCreate", QUOTA)],
+            [],
+            id="one of this child Job could be created since",
         ),
         pytest.param([{}], [{}, {"involvedObject": 3, "type": "Warning"}], [], id="nonsense"),
     ],

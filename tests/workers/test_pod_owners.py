@@ -174,3 +174,38 @@ def test_metadata_is_read() -> None:
     one = {"metadata": {"name": "a", "uid": "u"}}
     assert [found.uid for found in read_metadata_list(msgspec.json.encode({"items": [one]}))] == ["u"]
     assert JOBS in built_in_kind("MPIJob").pod_owners
+
+
+def between(kind: Kind, worker: Worker, *pods: Sequence[OwnerReference], without_pods: bool = True) -> dict[str, str]:
+    owners = PodOwners(kind, UID, get=worker.get, list_=worker.list)
+    return asyncio.run(owners.between(pods, without_pods=without_pods))
+
+
+def test_what_is_between_is_found_with_pods_and_without() -> None:
+    """A child Job that may create none is one of those that have the labels of pods; each is judged by its owners."""
+    mine, other = meta("train-main-0", "child", of_job_set()), meta("theirs", "foreign", of_job_set(uid="other"))
+    worker = Worker(("jobs", mine), ("jobs", other), ("jobs", meta("own", "stranger", [])))
+    kind = built_in_kind("JobSet")
+    assert between(kind, worker) == {"child": "Job"}
+    assert worker.asked == [("jobs", "*")]
+    assert between(kind, worker, of_job()) == {"child": "Job"}
+    assert between(kind, worker, of_job(), without_pods=False) == {"child": "Job"}
+    assert between(kind, worker, of_job(uid="foreign", name="theirs"), without_pods=False) == {}
+    assert between(JOB, worker, [owner()]) == {}
+
+
+def test_the_whole_chain_is_between() -> None:
+    """A TrainJob's JobSet and Jobs; where they may not be listed, those of pods."""
+    train = [owner("TrainJob", "trainer.kubeflow.org/v1alpha1")]
+    there = (("jobs", meta("train-main-0", "child", of_job_set(uid="set"))), ("jobsets", meta("train", "set", train)))
+    kind = built_in_kind("TrainJob")
+    assert between(kind, Worker(*there)) == {"child": "Job", "set": "JobSet"}
+    assert between(kind, Worker(*there, lists=False)) == {}
+    assert between(kind, Worker(*there, lists=False), of_job()) == {"child": "Job", "set": "JobSet"}
+
+
+def test_of_what_is_between_so_many_are_looked_at() -> None:
+    """A worker may send any number."""
+    many = range(pod_owners.MOST_MADE + 10)
+    worker = Worker(*(("jobs", meta(f"j{one}", f"u{one}", of_job_set())) for one in many))
+    assert len(between(built_in_kind("JobSet"), worker)) == pod_owners.MOST_MADE

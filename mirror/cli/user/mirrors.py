@@ -49,17 +49,24 @@ class OnWorker:
         found = list[Json]()
         for selector in self.selectors:
             found += (await self.cluster.items(PODS, namespace=self.namespace, labels=selector))[0]
-        owners = PodOwners(self.kind, self.uid, get=self._metadata, list_=self._metadata_of_many)
-        are_its = await owners.are_of_mirror([_owners_of(pod) for pod in found])
+        are_its = await self._owners().are_of_mirror([_owners_of(pod) for pod in found])
         return [pod for pod, is_its in zip(found, are_its, strict=True) if is_its]
 
     async def events(self) -> list[Json]:
-        """Events about it and the pods that it has now."""
+        """Events about it, the pods that it has now, and what is between."""
         pods = await self.pods()
-        uids = {views.text(views.mapping(pod.get("metadata")).get("uid")) for pod in pods}
-        of_pods = (await self.cluster.items(EVENTS, namespace=self.namespace, fields="involvedObject.kind=Pod"))[0]
-        own, _ = await self.cluster.items(EVENTS, namespace=self.namespace, fields=f"involvedObject.uid={self.uid}")
-        return [*own, *(one for one in of_pods if views.mapping(one.get("involvedObject")).get("uid") in uids)]
+        kinds = {views.text(views.mapping(pod.get("metadata")).get("uid")): PODS.kind for pod in pods}
+        kinds |= await self._owners().between([_owners_of(pod) for pod in pods], without_pods=True)
+        found, _ = await self.cluster.items(EVENTS, namespace=self.namespace, fields=f"involvedObject.uid={self.uid}")
+        for kind in dict.fromkeys((PODS.kind, *kinds.values())):
+            of_kind, _ = await self.cluster.items(
+                EVENTS, namespace=self.namespace, fields=f"involvedObject.kind={kind}"
+            )
+            found += [one for one in of_kind if views.mapping(one.get("involvedObject")).get("uid") in kinds]
+        return found
+
+    def _owners(self) -> PodOwners:
+        return PodOwners(self.kind, self.uid, get=self._metadata, list_=self._metadata_of_many)
 
     def log(self, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Text as it comes; of a pod that ``pods`` gave."""

@@ -18,6 +18,7 @@ from mirror.cli.user.naming import Named
 from mirror.cli.user.server import AccessEndpoint
 from mirror.cli.user.timeline import time_of_event
 from mirror.workers.pod_trouble import (
+    CREATE_EVENTS,
     Trouble,
     disruption_of,
     is_unready,
@@ -73,11 +74,12 @@ def judge(pods: Iterable[Json], events: Iterable[Json], now: datetime) -> tuple[
     """
     found: dict[str, Trouble] = {}
     unready: dict[str, bytes] = {}
-    newest = ""
+    newest: dict[str, str] = {}
     for pod in pods:
         metadata, status = views.mapping(pod.get("metadata")), views.mapping(pod.get("status"))
         name = views.text(metadata.get("name"))
-        newest = max(newest, views.text(metadata.get("creationTimestamp")))
+        maker = _maker_of(metadata)
+        newest[maker] = max(newest.get(maker, ""), views.text(metadata.get("creationTimestamp")))
         encoded, is_deleted = msgspec.json.encode(status), bool(metadata.get("deletionTimestamp"))
         trouble = disruption_of(encoded) if is_deleted else trouble_of(encoded, msgspec.json.encode(pod.get("spec")))
         if trouble is not None:
@@ -93,12 +95,25 @@ def judge(pods: Iterable[Json], events: Iterable[Json], now: datetime) -> tuple[
     )
 
 
-def _take(found: dict[str, Trouble], event: Json, unready: Mapping[str, bytes], newest: str) -> None:
-    """Add what an event tells, unless a status tells it better, or it is over: a pod was created since."""
+def _maker_of(metadata: Json) -> str:
+    """The name of what controls a pod; empty: nothing that is known."""
+    owners = map(views.mapping, views.items(metadata.get("ownerReferences")))
+    return next((views.text(one.get("name")) for one in owners if one.get("controller") is True), "")
+
+
+def _take(found: dict[str, Trouble], event: Json, unready: Mapping[str, bytes], newest: Mapping[str, str]) -> None:
+    """Add what an event tells, unless a status tells it better, or it is over: a pod of it was created since.
+
+    Args:
+        found: by the pod's name; changed.
+        event: of the worker.
+        unready: the statuses of pods that are not ready, by name.
+        newest: when the newest pod was created, by the name of what controls it.
+    """
     about = views.mapping(event.get("involvedObject"))
     name, reason, message = views.text(about.get("name")), views.text(event.get("reason")), event.get("message")
-    if reason == "FailedCreate" and about.get("kind") != "Pod":
-        if time_of_event(event) >= newest:
+    if reason in CREATE_EVENTS and about.get("kind") != "Pod":
+        if time_of_event(event) >= max(newest.get(name, ""), newest.get("", "")):
             found[""] = refused_create(views.text(message))
     elif name in unready:
         trouble = warned_of(reason, views.text(message))
