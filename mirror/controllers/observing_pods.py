@@ -18,13 +18,11 @@ def pods_of(
     kind = source.kind
     if kind.is_suspended(mirror) or kind.summary(mirror).is_finished:
         return None, None
-    progress, unready = kind.progress(mirror), kind.has_unready_pods(mirror)
-    if not kind.counts_pods:
-        # What has failed, by its status, are no pods: those that are kept count, where it tells when others run well.
-        stalled = unready or (None if kind.counts_ready else False)
-        return worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=stalled), None
+    progress = kind.progress(mirror)
     before = failures_before(progress, memory.failures_before, source.stored.obstruction_reason)
-    stalled = is_stalled(progress, before, has_unready=unready)
+    stalled: bool | None = is_stalled(progress, before, has_unready=kind.has_unready_pods(mirror))
+    if not stalled and kind.counts_ready and not kind.counts_pods:
+        stalled = None  # what has failed by its status are no pods perhaps: those that are kept count
     return worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=stalled), before
 
 

@@ -257,6 +257,17 @@ async def test_a_manager_that_starts_tells_of_warnings_before_it_knows_the_mirro
         assert told(world) == QUOTA
 
 
+async def test_the_first_pod_that_fails_is_told_while_the_next_one_is_not_ready() -> None:
+    """As of a Job of which nothing has succeeded."""
+    killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    async with mirrored() as (world, manager):
+        count(world, active=1, ready=0)
+        child = child_job(world)
+        pod_of(world, child, "a", {"phase": "Failed", "containerStatuses": [{"name": "main", "state": killed}]})
+        await manager.settle(2)
+        assert told(world) == ("OOMKilled", "worker east: pod a: container main: OOMKilled, exit code 137")
+
+
 async def test_pods_of_child_jobs_that_fail_are_told_though_none_of_these_has() -> None:
     """A JobSet counts Jobs: its pods fail again and again while they go on."""
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
