@@ -14,13 +14,13 @@ import pytest_asyncio
 from e2e import kind_choice, operators
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
-from e2e.drills import true_conditions
 from e2e.further_lives import APP_WRAPPER, FURTHER, TRAIN_JOB
 from e2e.jobs import Scene, annotation, until
 from e2e.lives import MPI_JOB, Kind, Lives, end
 from e2e.manager import ManagerProcess
 from e2e.operator_table import TRAINER
 from e2e.played_statuses import said, status_of
+from e2e.ray_lives import RAY, RAY_CLUSTER, RAY_JOB, RAY_SERVICE
 from mirror.model import names
 
 
@@ -45,8 +45,8 @@ async def lives(kind: Kind, manager: ManagerProcess, scene: Scene) -> Lives:
 
 def theirs(found: Json) -> Json:
     """A status without our conditions, and without what counts generations."""
-    status: Json = dict(found["status"])
-    listed = [one for one in status["conditions"] if not one["type"].startswith(names.PREFIX)]
+    status: Json = {key: value for key, value in found["status"].items() if key != "observedGeneration"}
+    listed = [one for one in status.get("conditions") or () if not one["type"].startswith(names.PREFIX)]
     status["conditions"] = [{key: value for key, value in one.items() if key != "observedGeneration"} for one in listed]
     return status
 
@@ -62,19 +62,19 @@ async def children(lives: Lives, worker: str = "") -> list[str]:
 
 def check_what_is_played(lives: Lives, source: Json, phase: str) -> None:
     """Tests without this kind's controller play what it says (``test_played_kinds``): does it?"""
-    if lives.kind in FURTHER:
+    if lives.kind in (*FURTHER, *RAY):
         told, played = said(theirs(source)), said(status_of(str(lives.kind), phase))
         assert {one for one in told ^ played if one[0] not in lives.kind.passing} == set()
 
 
-@kind_choice.each()
+@kind_choice.each(lambda kind: kind.ends)
 async def test_one_succeeds_on_a_worker_and_goes_with_its_source(lives: Lives) -> None:
     """Its status is the worker's, whole; nothing of it ever runs beside the source, and nothing stays of it."""
     await lives.create()
     source = await lives.until_over()
     ((worker, mirror),) = (await lives.mirrors()).items()
-    told = true_conditions(source)
-    assert (told[names.PLACED], told[names.MIRRORED]) == (worker, mirror["metadata"]["uid"])
+    told = [end(source, name)["message"] for name in (names.PLACED, names.MIRRORED)]
+    assert told == [worker, mirror["metadata"]["uid"]]
     assert await children(lives, worker)
     assert not await children(lives)
     assert not await lives.pods()
@@ -90,7 +90,7 @@ async def test_one_succeeds_on_a_worker_and_goes_with_its_source(lives: Lives) -
     await until(lambda: children(lives, worker), lambda found: not found)
 
 
-@kind_choice.each()
+@kind_choice.each(lambda kind: kind.ends)
 async def test_one_whose_pods_fail_has_failed(lives: Lives) -> None:
     """With the worker's reason; mpi-operator's ends with a slash where the pod has none, which no reason may."""
     await lives.create(exit_code=3)
@@ -117,8 +117,9 @@ async def test_one_is_suspended_and_goes_on_as_it_was_changed_meanwhile(lives: L
     await lives.set_policy(lives.kind.released)
     if not lives.kind.is_changed_while_held:
         await lives.until_running()
-        await lives.end_pods(worker)
-    source = await lives.until_over()
+        if lives.kind.ends:
+            await lives.end_pods(worker)
+    source = await lives.until_well()
     (mirror,) = (await lives.mirrors()).values()
     assert mirror["metadata"]["uid"] == before["metadata"]["uid"]
     assert not lives.kind.is_suspended(source)
@@ -131,7 +132,7 @@ async def test_one_that_begins_suspended_waits_for_its_user(lives: Lives) -> Non
     await lives.until(lives.kind.is_suspended)
     assert not await lives.mirrors()
     await lives.set_policy(lives.kind.released)
-    source = await lives.until_over()
+    source = await lives.until_well()
     assert not lives.kind.is_suspended(source)
 
 
@@ -159,7 +160,7 @@ async def test_a_namesake_that_comes_at_once_has_a_mirror_of_its_own(lives: Live
     _, before = await lives.until_running()
     await lives.delete()
     await until(lives.create)
-    source = await lives.until_over()
+    source = await lives.until_well()
     (mirror,) = (await lives.mirrors()).values()
     assert mirror["metadata"]["uid"] != before["metadata"]["uid"]
     assert mirror["metadata"]["labels"][names.SOURCE_UID] == source["metadata"]["uid"]
@@ -180,10 +181,10 @@ async def test_a_foreign_object_in_the_way_is_left_alone(lives: Lives) -> None:
     assert names.ORIGIN not in there["metadata"].get("labels", {})
 
     await client.delete(lives.path())
-    await lives.until_over()
+    await lives.until_well()
 
 
-@kind_choice.each()
+@kind_choice.each(lambda kind: kind.ends)
 async def test_a_mirror_that_somebody_deletes_on_the_worker_has_failed(lives: Lives) -> None:
     """D11: in the words of its kind, with nothing that counts as active."""
     await lives.create(run_for="never")
@@ -193,6 +194,23 @@ async def test_a_mirror_that_somebody_deletes_on_the_worker_has_failed(lives: Li
     assert end(source, lives.kind.failed)["reason"] == "MirrorLost"
     assert not lives.kind.is_running(source)
     await lives.until_no_pods(worker)
+
+
+@kind_choice.each(lambda kind: not kind.ends)
+async def test_a_mirror_of_what_never_ends_is_made_again_when_somebody_deletes_it(lives: Lives) -> None:
+    """D11: it has not failed, since it has no end; it runs on, on its worker, and an event says what happened."""
+    await lives.create()
+    worker, before = await lives.until_running()
+    await lives.scene.client_of(worker).delete(lives.path())
+
+    async def again() -> bool:
+        found = await lives.mirrors()
+        return {at: one["metadata"]["uid"] != before["metadata"]["uid"] for at, one in found.items()} == {worker: True}
+
+    await until(again, describe=lives.describe)
+    await lives.scene.event("train", "MirrorLost")
+    await lives.until_running()
+    assert lives.kind.is_running((await lives.mirrors())[worker])
 
 
 @kind_choice.each(lambda kind: kind.has_ttl)
@@ -284,3 +302,78 @@ async def test_a_train_job_goes_to_the_worker_that_has_its_runtime(lives: Lives)
     finally:
         for client in clients:
             await client.delete(f"{given.collection}/elsewhere")
+
+
+@kind_choice.each(of=[RAY_JOB, RAY_CLUSTER, RAY_SERVICE])
+async def test_one_of_ray_whose_managed_by_is_removed_is_handed_over(lives: Lives) -> None:
+    """Its definition admits no other value, but none at all: the operator here takes it, and the mirror goes (D25)."""
+    await lives.create(run_for="never")
+    worker, _ = await lives.until_running()
+    with pytest.raises(Exception, match="managedBy"):
+        await lives.scene.client.merge(lives.path(), {"spec": {"managedBy": "ray.io/kuberay-operator"}})
+    await lives.scene.client.merge(lives.path(), {"spec": {"managedBy": None}})
+    await lives.until_no_mirror()
+    await lives.until_no_pods(worker)
+    await lives.scene.event("train", "ManagedByChanged")
+    await until(lambda: lives.pods(), describe=lives.describe)
+    await lives.delete()
+
+
+@kind_choice.each(of=[RAY_CLUSTER, RAY_SERVICE])
+async def test_one_of_ray_is_scaled_here_and_by_an_autoscaler_on_the_worker(lives: Lives) -> None:
+    """``autoscaling`` of its entry: whose the replicas are; what the autoscaler writes there is left alone."""
+    asks = {"enableInTreeAutoscaling": True}
+    for name, fields in (("train", {}), ("elastic", asks)):
+        body = lives.body(name)
+        of_cluster(lives, body["spec"]).update(fields)
+        await lives.scene.client.create(lives.collection, body)
+        worker, _ = await lives.until_running(name)
+        await scale(lives, name, 3)
+        if fields:
+            await scale(lives, name, 2, worker=worker)
+        wanted = 2 if fields else 3
+
+        async def replicas() -> tuple[int, int]:
+            found = (await lives.mirrors(name))[worker]  # noqa: B023 - waited for in this round
+            (group,) = of_cluster(lives, found["spec"])["workerGroupSpecs"]
+            return group["replicas"], len(await lives.pods(worker, name)) - 1  # noqa: B023
+
+        await until(replicas, lambda found: found == (wanted, wanted), describe=lives.describe)  # noqa: B023
+        # What follows comes after whatever would have been put back.
+        await lives.scene.client.merge(lives.path(name), {"metadata": {"labels": {"team": "a"}}})
+
+        async def label() -> object:
+            return (await lives.mirrors(name))[worker]["metadata"]["labels"].get("team")  # noqa: B023
+
+        await until(label, lambda found: found == "a", describe=lives.describe)
+        assert await replicas() == (wanted, wanted)
+
+
+def of_cluster(lives: Lives, spec: Json) -> Json:
+    """The part of its spec that is a RayCluster's."""
+    found: Json = spec["rayClusterConfig"] if lives.kind is RAY_SERVICE else spec
+    return found
+
+
+async def scale(lives: Lives, name: str, replicas: int, *, worker: str = "") -> None:
+    """Change the replicas of its workers, as a user here or as an autoscaler there."""
+    client = lives.scene.client_of(worker) if worker else lives.scene.client
+    (group,) = of_cluster(lives, (await client.get(lives.path(name)))["spec"])["workerGroupSpecs"]
+    changed = {"workerGroupSpecs": [{**group, "replicas": replicas}]}
+    spec = {"rayClusterConfig": changed} if lives.kind is RAY_SERVICE else changed
+    await client.merge(lives.path(name), {"spec": spec})
+
+
+@kind_choice.each(of=[RAY_SERVICE])
+async def test_what_a_ray_service_serves_follows(lives: Lives) -> None:
+    """``carry`` of its entry: on the worker the same RayCluster goes on."""
+    await lives.create()
+    worker, before = await lives.until_running()
+    serves = "applications: [{name: other}]"
+    await lives.scene.client.merge(lives.path(), {"spec": {"serveConfigV2": serves}})
+
+    async def config() -> tuple[object, object]:
+        found = (await lives.mirrors())[worker]
+        return found["spec"]["serveConfigV2"], found["metadata"]["uid"]
+
+    await until(config, lambda found: found == (serves, before["metadata"]["uid"]), describe=lives.describe)
