@@ -36,6 +36,17 @@ async def served(management: ControlPlane, east: ControlPlane, west: ControlPlan
         yield
 
 
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
+async def nothing_stays(management: ControlPlane, fresh_namespace: str) -> AsyncIterator[None]:
+    """Kinds that admit one ``managedBy`` are of every test's manager: the next would find another's sources."""
+    yield
+    async with management.client(user_agent="e2e-kind-faults") as client:
+        for kind in kind_choice.CHOSEN:
+            path = kind.resource.path(fresh_namespace)
+            await client.delete(path)
+            await until(partial(client.list, path), lambda found: not found)
+
+
 @kind_choice.each()
 async def test_sources_deleted_while_the_manager_is_down_go_at_its_start(
     kind: Kind, served: None, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene

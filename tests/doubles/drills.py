@@ -151,6 +151,7 @@ class Drill:
     never_ends = False
     counts_pods = False
     honoured_since = ""
+    unusable: tuple[str, ...] = ()
     has_time_to_live = False
     can_move = False
     fence = None

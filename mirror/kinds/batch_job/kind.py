@@ -124,6 +124,7 @@ class BatchJob:
     never_ends = False
     counts_pods = True
     honoured_since = ""
+    unusable: tuple[str, ...] = ()
     has_time_to_live = False
     can_move = True
     fence = JobFence()

@@ -61,6 +61,8 @@ class DeclaredKind:
         self._status_schema: StatusSchema | None = None
         self.is_schema_doubted = False
         """A status was refused since the definition was read."""
+        self.unusable: tuple[str, ...] = ()
+        """What of its entry leads nowhere in the management cluster's definition, though nothing works without it."""
         self.resource: Resource = self._form.resource
         self.name = entry.kind
         self.short_names = entry.short_names
