@@ -7,6 +7,7 @@ lives where a run asks for them (``kind_choice``; ``make kinds``).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -14,7 +15,7 @@ import pytest_asyncio
 from e2e import kind_choice, operators
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
-from e2e.further_lives import APP_WRAPPER, FURTHER, TRAIN_JOB
+from e2e.further_lives import APP_WRAPPER, FURTHER, PADDLE_JOB, PYTORCH_JOB, TF_JOB, TRAIN_JOB, XGBOOST_JOB
 from e2e.jobs import Scene, annotation, until
 from e2e.lives import MPI_JOB, Kind, Lives, end
 from e2e.manager import ManagerProcess
@@ -237,21 +238,28 @@ async def test_managed_by_cannot_be_changed_where_its_definition_or_webhook_sees
     await lives.until_no_mirror()
 
 
-@kind_choice.each(of=[MPI_JOB])
-async def test_an_mpi_job_is_scaled_while_it_runs(lives: Lives) -> None:
-    """``carry`` of its entry: the worker's operator makes the further pods."""
+@kind_choice.each(of=[MPI_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB])
+async def test_workers_of_kubeflows_are_scaled_while_it_runs(lives: Lives) -> None:
+    """``carry`` of its entry: the worker's operator makes the further pods, and deletes them again."""
     await lives.create(run_for="never")
     worker, _ = await lives.until_running()
-    more = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}}
-    await lives.scene.client.merge(lives.path(), more)
+    (field,) = (name for name in (await lives.source() or {})["spec"] if name.endswith("ReplicaSpecs"))
+    for replicas in (3, 1):
+        await lives.scene.client.merge(lives.path(), {"spec": {field: {"Worker": {"replicas": replicas}}}})
 
-    def counts(found: Json | None) -> bool:
-        return bool(((found or {})["status"]["replicaStatuses"]["Worker"]).get("active") == 3)
-
-    await lives.until(counts)
-    assert len(await lives.pods(worker)) == 4
+        await lives.until(partial(has_workers, replicas))
+        await until(lambda: lives.pods(worker), partial(are_so_many, replicas + 1))
     await lives.delete()
     await lives.until_no_pods(worker)
+
+
+def has_workers(count: int, found: Json | None) -> bool:
+    """Whether so many of its workers' pods run, by its status."""
+    return bool((found or {})["status"]["replicaStatuses"]["Worker"].get("active") == count)
+
+
+def are_so_many(count: int, found: list[Json]) -> bool:
+    return len(found) == count
 
 
 @kind_choice.each(lambda kind: kind.cancelled)

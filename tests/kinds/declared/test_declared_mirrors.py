@@ -285,6 +285,42 @@ def test_a_ray_cluster_is_scaled(before: Json, after: Json, expected: dict[str, 
     assert followed(built_in_kind("RayCluster"), before, after) == expected
 
 
+REPLICAS = {
+    "PyTorchJob": "pytorchReplicaSpecs",
+    "TFJob": "tfReplicaSpecs",
+    "XGBoostJob": "xgbReplicaSpecs",
+    "PaddleJob": "paddleReplicaSpecs",
+}
+METRICS = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
+
+
+def kubeflow_job(kind: str, replicas: int, **spec: Any) -> Json:
+    return {"runPolicy": {}, REPLICAS[kind]: {"Worker": {"replicas": replicas, "template": POD}}, **spec}
+
+
+@pytest.mark.parametrize("kind", REPLICAS)
+def test_kubeflows_workers_are_scaled_by_their_user(kind: str) -> None:
+    """Nothing on the worker writes them, unless it is asked for an autoscaler: an operator there makes the pods."""
+    found = followed(built_in_kind(kind), kubeflow_job(kind, 1), kubeflow_job(kind, 3))
+    assert found == {f"/spec/{REPLICAS[kind]}/Worker/replicas": 3}
+
+
+@pytest.mark.parametrize(
+    ("policy", "are_theirs"),
+    [
+        ({"minReplicas": 1, "maxReplicas": 5, "metrics": METRICS}, True),
+        ({"metrics": []}, True),
+        ({"maxReplicas": 5}, False),
+    ],
+    ids=["with metrics", "with those by default", "without"],
+)
+def test_pytorchs_autoscaler_has_them_where_it_is_asked_for(policy: Json, are_theirs: bool) -> None:
+    """training-operator makes a HorizontalPodAutoscaler where there are metrics only; it scales the mirror."""
+    before, after = (kubeflow_job("PyTorchJob", replicas, elasticPolicy=policy) for replicas in (1, 3))
+    expected = {} if are_theirs else {"/spec/pytorchReplicaSpecs/Worker/replicas": 3}
+    assert followed(built_in_kind("PyTorchJob"), before, after) == expected
+
+
 def test_what_an_autoscaler_wrote_is_no_difference() -> None:
     """D26: it is neither put back nor reported, and the mirror is still what its source wants."""
     kind, spec = built_in_kind("RayCluster"), ray_cluster(enableInTreeAutoscaling=True)
