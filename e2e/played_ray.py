@@ -165,7 +165,8 @@ def _pods(cluster: Json) -> list[Json]:
 
 def _pod(cluster: Json, name: str, node_type: str, template: Json) -> Json:
     of = cluster["metadata"].get("labels", {}).get("ray.io/originated-from-cr-name", cluster["metadata"]["name"])
-    labels = {_CLUSTER: cluster["metadata"]["name"], _TYPE: node_type, OF: of}
+    own = template.get("metadata", {}).get("labels", {})
+    labels = {**own, _CLUSTER: cluster["metadata"]["name"], _TYPE: node_type, OF: of}
     # Ray's own processes go on until they are deleted: the job's end is not theirs.
     annotations = {**template.get("metadata", {}).get("annotations", {}), RUN_FOR_KEY: "never"}
     return _child(cluster, "v1", "Pod", name, template["spec"], labels=labels, annotations=annotations)

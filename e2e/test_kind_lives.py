@@ -28,7 +28,7 @@ from mirror.model import names
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def manager(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
     """One for all, as nobody here harms it."""
-    settings: Json = {"kinds": kind_choice.settings()}
+    settings: Json = {"kinds": kind_choice.settings(), "workers": {"watchPods": "labelled"}}
     async with (
         operators.running(management, east, west, operators=kind_choice.operators()),
         ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as running,
@@ -152,6 +152,20 @@ async def test_labels_follow_and_a_deletion_stops_what_runs(lives: Lives) -> Non
     await lives.until_no_mirror()
     await lives.until_no_pods(worker)
     await until(lambda: children(lives, worker), lambda found: not found)
+
+
+@kind_choice.each()
+async def test_its_pods_have_our_labels_where_they_are_watched(lives: Lives) -> None:
+    """D22: whoever makes them; by these their trouble is found. KubeRay gives its submitter's pod no template's labels."""
+    await lives.create(run_for="never")
+    worker, mirror = await lives.until_running()
+    found = [pod["metadata"]["labels"] for pod in await lives.pods(worker)]
+    found = [labels for labels in found if lives.kind is not RAY_JOB or "ray.io/cluster" in labels]
+    assert found
+    ours = {name: mirror["metadata"]["labels"][name] for name in (names.ORIGIN, names.SOURCE_UID)}
+    assert [labels for labels in found if not labels.items() >= ours.items()] == []
+    await lives.delete()
+    await lives.until_no_mirror()
 
 
 @kind_choice.each()

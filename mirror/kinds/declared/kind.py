@@ -176,7 +176,11 @@ class DeclaredKind:
 
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
         wanted = body.mirror_body(self._form, source, namespace=mirror.metadata.namespace, transform=transform)
-        return following.changes(wanted, mirror, self._followed)
+        changes, pod_labels = following.changes(wanted, mirror, self._followed), transform.pod_labels(source)
+        if changes is None or not pod_labels:
+            return changes
+        operations = body.labelled_operations(self._form, changes.operations, pod_labels)
+        return msgspec.structs.replace(changes, operations=operations)
 
     def dry_run_body(self) -> dict[str, Json]:
         return {**self._type(), "spec": dict(self.entry.sample)}

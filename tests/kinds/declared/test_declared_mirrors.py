@@ -12,6 +12,7 @@ from declared_objects import POD, TRANSFORM, built_in_kind, job_set, mirror_of, 
 from mirror.kinds.base import MirrorTransform, UnsupportedSpec
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.settings.load import parse
 
@@ -50,6 +51,46 @@ def test_pods_get_our_labels_where_they_are_watched() -> None:
         labels = one["template"]["spec"]["template"]["metadata"]["labels"]
         assert labels == {names.ORIGIN: "home", names.SOURCE_UID: "s-1"}
     assert JOB_SET.changes(source, mirror_of(JOB_SET, source), transform=watching) is None
+
+
+def train_job(**pod: Any) -> Json:
+    """Whose runtime's nodes are patched."""
+    jobs = [{"name": "node", "template": {"spec": {"template": {"spec": {}, **pod}}}}]
+    patch = {"manager": "example.com/a", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
+    return {"runtimeRef": {"name": "torch"}, "runtimePatches": [patch]}
+
+
+def pod_patch_in(patches: Json) -> Json:
+    (job,) = patches[0]["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    return job["template"]["spec"]["template"]
+
+
+def test_pods_of_a_train_job_get_our_labels_where_it_patches_their_template() -> None:
+    """Within a part that follows whole: they are no difference, and stay when it follows (D9, D22)."""
+    kind, watching = built_in_kind("TrainJob"), MirrorTransform(origin="home", label_pods=True)
+    ours = {names.ORIGIN: "home", names.SOURCE_UID: "s-1"}
+    source = source_of(kind, train_job(metadata={"labels": {"team": "x"}}))
+    body = kind.mirror_body(source, namespace="team", transform=watching)
+    assert pod_patch_in(body["spec"]["runtimePatches"])["metadata"]["labels"] == {"team": "x", **ours}
+    labels, annotations = body["metadata"]["labels"], body["metadata"]["annotations"]
+    spec = {**body["spec"], "suspend": True}
+    mirror = source_of(kind, spec, labels=labels, annotations=annotations, uid="m-1")
+    held = {"suspend": True}
+    for transform in (watching, TRANSFORM):
+        same = source_of(kind, train_job(metadata={"labels": {"team": "x"}}) | held)
+        assert [one.get("path") for one in changed(kind, same, mirror, transform)] in ([], ["/metadata/annotations"])
+        other = source_of(kind, train_job(metadata={"labels": {"team": "y"}}) | held)
+        (written,) = [one["value"] for one in changed(kind, other, mirror, transform) if "runtime" in one["path"]]
+        assert pod_patch_in(written)["metadata"]["labels"] == {"team": "y", **(ours if transform is watching else {})}
+    plain = mirror_of(kind, source)
+    assert kind.changes(source, plain, transform=watching) is None
+    unlabelled = kind.mirror_body(source_of(kind, train_job()), namespace="team", transform=watching)
+    assert pod_patch_in(unlabelled["spec"]["runtimePatches"])["metadata"]["labels"] == ours
+
+
+def changed(kind: DeclaredKind, source: Object, mirror: Object, transform: MirrorTransform) -> list[Json]:
+    found = kind.changes(source, mirror, transform=transform)
+    return [] if found is None else [dict(one) for one in found.operations]
 
 
 def test_nothing_is_to_be_done_for_a_mirror_as_it_was_made() -> None:
