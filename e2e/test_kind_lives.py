@@ -156,7 +156,7 @@ async def test_labels_follow_and_a_deletion_stops_what_runs(lives: Lives) -> Non
 
 @kind_choice.each()
 async def test_its_pods_have_our_labels_where_they_are_watched(lives: Lives) -> None:
-    """D22: whoever makes them; by these their trouble is found. KubeRay gives its submitter's pod no template's labels."""
+    """D22: whoever makes them; by these their trouble is found. KubeRay gives its submitter's pod none."""
     await lives.create(run_for="never")
     worker, mirror = await lives.until_running()
     found = [pod["metadata"]["labels"] for pod in await lives.pods(worker)]

@@ -88,6 +88,15 @@ def test_pods_of_a_train_job_get_our_labels_where_it_patches_their_template() ->
     assert pod_patch_in(unlabelled["spec"]["runtimePatches"])["metadata"]["labels"] == ours
 
 
+def test_what_a_train_jobs_patches_refer_to_is_known() -> None:
+    """D27: the rest is its runtime's, on the worker."""
+    volumes = [{"name": "v", "configMap": {"name": "settings"}}]
+    source = source_of(built_in_kind("TrainJob"), train_job(spec={"volumes": volumes, "serviceAccountName": "robot"}))
+    kind = built_in_kind("TrainJob")
+    assert [one.name for one in kind.references(source)] == ["settings"]
+    assert {one.name for one in kind.requirements(source)} == {"settings", "robot"}
+
+
 def changed(kind: DeclaredKind, source: Object, mirror: Object, transform: MirrorTransform) -> list[Json]:
     found = kind.changes(source, mirror, transform=transform)
     return [] if found is None else [dict(one) for one in found.operations]
