@@ -1,6 +1,7 @@
 """Which kinds the tests of kinds are about: JobSet and MPIJob always, further ones where ``MIRROR_E2E_KINDS`` says so.
 
 ``MIRROR_E2E_KINDS=all``, or names with commas: their controllers take minutes to build and to run (``make kinds``).
+Ray's is played and needs no build; one more process on each cluster is not for every run either.
 Tests of kinds that are not asked for are skipped, and say why; of one that is asked for and is not built, they fail.
 """
 
@@ -15,9 +16,10 @@ import pytest
 from e2e.further_lives import FURTHER
 from e2e.lives import KINDS, Kind
 from e2e.operator_table import Operator
+from e2e.ray_lives import RAY
 
 VARIABLE = "MIRROR_E2E_KINDS"
-ALL = (*KINDS, *(kind for kind in FURTHER if kind.operators))
+ALL = (*KINDS, *FURTHER, *RAY)
 
 
 def asked_for(environment: Mapping[str, str] = os.environ) -> list[Kind]:

@@ -1,7 +1,8 @@
 """``python -m e2e.kind_wave --seed 14 --kills 50``: a wave of all kinds in which the manager is killed at any moment.
 
 Jobs and every kind that ``MIRROR_E2E_KINDS`` chooses (``--kinds`` sets it) come in on real control planes, run by their
-real controllers; each must have one mirror in all its life, and its own end. ``test_kind_faults`` does a small one.
+real controllers (Ray's: by a player); each must have one mirror in all its life, and its own end, or run if it never
+ends. ``test_kind_faults`` does a small one.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ async def _come_in(wave: Wave, manager: ManagerProcess, scene: Scene, chance: ra
 async def _until_over(wave: Wave, scene: Scene) -> None:
     for one in wave.lives:
         for name, code in wave.exit_codes.items():
-            await one.until_over(wave.name_of(one.kind, name), succeeded=not code, seconds=_WAIT_SECONDS)
+            if one.kind.ends:
+                await one.until_over(wave.name_of(one.kind, name), succeeded=not code, seconds=_WAIT_SECONDS)
+            else:
+                await one.until_well(wave.name_of(one.kind, name), seconds=_WAIT_SECONDS)
     jobs = await until(lambda: sources(scene), lambda found: all(map(is_over, found.values())), seconds=_WAIT_SECONDS)
     assert {name: int(not is_complete(found)) for name, found in jobs.items()} == wave.exit_codes
 

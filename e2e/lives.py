@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +35,8 @@ class Kind:
     """Its spec, of the annotations of the pods whose end is its end."""
     policy: tuple[str, ...] = ()
     """Where ``suspend`` and ``managedBy`` are."""
+    is_named_above: bool = False
+    """Whether ``managedBy`` is in the spec itself, whatever ``policy`` is."""
     managed_by: str = ""
     """What makes it ours, where not every value is admitted."""
     held: Json | None = field(default_factory=lambda: {"suspend": True}, hash=False)
@@ -51,10 +54,13 @@ class Kind:
     """Whether what is changed while it is held follows."""
     fixed: str = ""
     """What of the refusal when ``managedBy`` is changed; nothing: it may be."""
-    succeeded: str
-    """A condition's type, that is true then; or TYPE=STATUS, or ``phase PHASE TYPE=STATUS``."""
-    failed: str
-    fails_because: str
+    succeeded: str = ""
+    """A condition's type, that is true then; or TYPE=STATUS, ``phase PHASE TYPE=STATUS``, ``field NAME=VALUE``.
+
+    Empty: it lives until it is deleted.
+    """
+    failed: str = ""
+    fails_because: str = ""
     """The reason of ``failed`` when its pods fail."""
     is_suspended: Callable[[Json | None], bool] = is_suspended
     """Whether its status says that it is held."""
@@ -73,17 +79,35 @@ class Kind:
     def __str__(self) -> str:
         return self.resource.kind
 
+    @property
+    def ends(self) -> bool:
+        """Whether it is ever over."""
+        return bool(self.succeeded)
+
 
 def end(found: Json | None, clause: str) -> Json:
-    """The condition of ``TYPE=STATUS``, or ``{}``; without a status, a true one; in no other phase than PHASE."""
+    """The condition of ``TYPE=STATUS``, or ``{}``; without a status, a true one; in no other phase than PHASE.
+
+    Of a field with this value, the status itself: its reason is beside it.
+    """
     seen = (found or {}).get("status") or {}
     *phase, text = clause.split()
+    if phase == ["field"]:
+        name, _, value = text.partition("=")
+        return dict(seen) if seen.get(name) == value else {}
     if phase and phase != ["phase", seen.get("phase")]:
         return {}
     kind, _, status = text.partition("=")
-    listed = seen.get("conditions") or ()
+    listed = [*(seen.get("conditions") or ()), *ours_beside(found)]
     wanted = (kind, status or "True")
     return next((dict(one) for one in listed if (one["type"], one["status"]) == wanted), {})
+
+
+def ours_beside(found: Json | None) -> list[Json]:
+    """Our conditions, where the status of a kind has none: in the annotation."""
+    text = ((found or {}).get("metadata") or {}).get("annotations", {}).get(names.CONDITIONS, "[]")
+    listed: list[Json] = json.loads(text)
+    return listed
 
 
 def _job_set_spec(annotations: Json) -> Json:
@@ -178,7 +202,9 @@ class Lives:
         """One whose pods run so long and end so; ``policy`` are fields beside ``suspend``."""
         fares = {_key("run-for"): run_for, _key("exit-code"): str(exit_code)}
         spec = self.kind.spec(fares)
-        self._policy(spec).update({"managedBy": self.managed_by} if self.managed_by else {}, **policy)
+        if self.managed_by:
+            (spec if self.kind.is_named_above else self._policy(spec))["managedBy"] = self.managed_by
+        self._policy(spec).update(policy)
         annotations = self.kind.annotations | (fares if self.kind.hands_on else {})
         resource, metadata = self.kind.resource, {"name": name, "annotations": annotations}
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
@@ -232,9 +258,15 @@ class Lives:
         assert end(found, expected), await self.describe(name)
         return found
 
+    async def until_well(self, name: str = "train", *, seconds: float = _WAIT_SECONDS) -> Json:
+        """Wait until it has succeeded; one that never ends, until it runs."""
+        if self.kind.ends:
+            return await self.until_over(name, seconds=seconds)
+        return await self.until(self.kind.is_running, name, seconds=seconds)
+
     def is_over(self, found: Json | None) -> bool:
         """Whether it has ended, either way."""
-        return any(end(found, clause) for clause in (self.kind.succeeded, self.kind.failed))
+        return self.kind.ends and any(end(found, clause) for clause in (self.kind.succeeded, self.kind.failed))
 
     async def mirrors(self, name: str = "train") -> dict[str, Json]:
         """The mirrors of this name, by worker."""

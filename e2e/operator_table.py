@@ -26,6 +26,9 @@ PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, PADDLEJOBS = (
 )
 PIPELINERUNS = Resource("tekton.dev", "v1", "pipelineruns", "PipelineRun")
 TASKRUNS = Resource("tekton.dev", "v1", "taskruns", "TaskRun")
+RAYJOBS, RAYCLUSTERS, RAYSERVICES = (
+    Resource("ray.io", "v1", f"{kind.lower()}s", kind) for kind in ("RayJob", "RayCluster", "RayService")
+)
 APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 _RUNTIMES = Resource(
     "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False
@@ -74,6 +77,8 @@ class Operator:
 
     program: str
     module: str
+    script: str = ""
+    """A file beside this one that is run in place of the program, where that cannot run here."""
     kinds: tuple[Resource, ...]
     """What it runs."""
     definitions: tuple[str, ...] = ()
@@ -147,6 +152,13 @@ def _task(name: str) -> Json:
     return {"steps": [{"name": name, "image": "none", "command": ["none"]}]}
 
 
+KUBERAY = Operator(
+    program="kuberay",
+    module=go_modules.DEFINITIONS["RayJob"][0],
+    script="ray_player.py",
+    kinds=(RAYJOBS, RAYCLUSTERS, RAYSERVICES),
+    arguments=lambda files: [files.kubeconfig],
+)
 APPWRAPPER = Operator(
     program="appwrapper-controller",
     module=go_modules.DEFINITIONS["AppWrapper"][0],

@@ -7,10 +7,12 @@ needs, is in ``operator_table``. Only for control planes that can reach this mac
 from __future__ import annotations
 
 import asyncio
+import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 import yaml
 
@@ -49,7 +51,7 @@ async def running(*planes: ControlPlane, operators: Iterable[Operator] = ALWAYS)
         if not isinstance(plane, Cluster):
             raise CannotDo(f"{plane.name} cannot reach webhooks on this machine")
     chosen = list(dict.fromkeys(operators))
-    find_binaries(*(one.program for one in chosen))
+    find_binaries(*(one.program for one in chosen if not one.script))
     beside = [_Beside(plane, one) for plane in planes if isinstance(plane, Cluster) for one in chosen]
     try:
         await asyncio.gather(*(one.define() for one in beside))
@@ -79,8 +81,7 @@ class _Beside:
         self._definitions: list[str] = []
         user = plane.kubeconfig_for("operators", groups=["system:masters"])
         files = Files(user, self._scratch.path, number_of(self._port))
-        program = find_binaries(operator.program)[operator.program]
-        self._program = Program([program, *operator.arguments(files)], self._scratch)
+        self._program = Program([*_program_of(operator), *operator.arguments(files)], self._scratch)
 
     async def define(self) -> None:
         """Have its kinds served, and what it reads at its start; one controller may watch another's kind."""
@@ -139,6 +140,12 @@ class _Beside:
                 return False
             stored = None
         return self._operator.is_answer(stored)
+
+
+def _program_of(operator: Operator) -> list[str | Path]:
+    if operator.script:
+        return [sys.executable, Path(__file__).with_name(operator.script)]
+    return [find_binaries(operator.program)[operator.program]]
 
 
 def _webhooks(operator: Operator, url: str, bundle: str) -> Iterator[Json]:

@@ -20,8 +20,11 @@ def status_of(kind: str, phase: str) -> Json:
 
 
 def said(status: Json) -> set[tuple[str, str, str]]:
-    """Type, status and reason of its conditions."""
-    return {(one["type"], one["status"], one["reason"]) for one in status["conditions"]}
+    """Type, status and reason of its conditions; of a RayJob, which has none, the fields that stand for them."""
+    fields = {
+        (key, status[key], status.get("reason", "")) for key in ("jobDeploymentStatus", "jobStatus") if key in status
+    }
+    return fields | {(one["type"], one["status"], one["reason"]) for one in status.get("conditions", ())}
 
 
 def _now() -> str:
@@ -149,6 +152,66 @@ def _of_app_wrapper(phase: str) -> Json:
     return {"phase": name, "conditions": listed, "componentStatus": [component]}
 
 
+def _of_ray_cluster(phase: str) -> Json:
+    """KubeRay 1.6: provisioned once; suspended with no pod left."""
+    is_ready, is_held = phase in ("running", "resumed"), phase == "suspended"
+    listed = [
+        _condition("HeadPodReady", str(is_ready), "HeadPodRunningAndReady" if is_ready else "HeadPodNotFound"),
+        _condition(
+            "RayClusterProvisioned",
+            str(is_ready),
+            "AllPodRunningAndReadyFirstTime" if is_ready else "RayClusterPodsProvisioning",
+        ),
+        _condition("RayClusterSuspended", str(is_held), "RayClusterSuspended"),
+        _condition("RayClusterSuspending", "False", "RayClusterSuspending"),
+    ]
+    counts = {"availableWorkerReplicas": int(is_ready), "readyWorkerReplicas": int(is_ready)}
+    amounts = dict.fromkeys(("desiredCPU", "desiredMemory", "desiredGPU", "desiredTPU"), "0")
+    found: Json = {**counts, **amounts, "desiredWorkerReplicas": 1, "maxWorkerReplicas": 5, "conditions": listed}
+    found["endpoints"] = {"dashboard": "8265"}
+    if is_ready or is_held:
+        found["state"] = "ready" if is_ready else "suspended"
+    return found
+
+
+def _of_ray_job(phase: str) -> Json:
+    """KubeRay 1.6: no conditions; suspended, it has forgotten its cluster and its job."""
+    says = {
+        "created": {"jobDeploymentStatus": "Initializing"},
+        "running": {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"},
+        "suspended": {"jobDeploymentStatus": "Suspended"},
+        "resumed": {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"},
+        "succeeded": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"},
+        "failed": {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed"},
+    }
+    found: Json = {"succeeded": int(phase == "succeeded"), "failed": int(phase == "failed"), **says[phase]}
+    if phase == "suspended":
+        return found
+    found |= {"jobId": "train-1", "rayClusterName": "train-ray", "startTime": _now()}
+    found["rayClusterStatus"] = _of_ray_cluster("created" if phase == "created" else "running")
+    if phase in ("succeeded", "failed"):
+        found["endTime"] = _now()
+    return found
+
+
+def _of_ray_service(phase: str) -> Json:
+    """KubeRay 1.6: its first cluster is pending until it serves."""
+    serves = phase in ("running", "resumed")
+    reasons = {"created": "Initializing", "suspended": "ZeroServeEndpoints"}
+    upgrades = {"created": "Initializing"}
+    cluster = {"rayClusterName": "train-ray", "rayClusterStatus": _of_ray_cluster(phase)}
+    return {
+        "conditions": [
+            _condition("Ready", str(serves), reasons.get(phase, "NonZeroServeEndpoints"), observedGeneration=1),
+            _condition("UpgradeInProgress", "False", upgrades.get(phase, "NoPendingCluster"), observedGeneration=1),
+        ],
+        "numServeEndpoints": 2 * serves,
+        "serviceStatus": "Running" if serves else "",
+        "activeServiceStatus": {} if phase == "created" else cluster,
+        "pendingServiceStatus": cluster if phase == "created" else {},
+    }
+
+
 _KINDS: dict[str, Callable[[str], Json]] = {
     "TrainJob": _of_train_job,
     "PyTorchJob": _of_kubeflow("PyTorchJob", "Master", "Worker"),
@@ -158,4 +221,7 @@ _KINDS: dict[str, Callable[[str], Json]] = {
     "PipelineRun": _of_pipeline_run,
     "TaskRun": _of_task_run,
     "AppWrapper": _of_app_wrapper,
+    "RayJob": _of_ray_job,
+    "RayCluster": _of_ray_cluster,
+    "RayService": _of_ray_service,
 }

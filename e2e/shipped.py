@@ -110,8 +110,10 @@ def on_worker(settings: Json) -> list[str]:
 
 
 def _of_kinds(side: str, settings: Json) -> list[str]:
-    """The files of kinds that are switched on by name."""
-    return [f"kinds/{side}-{kind.lower()}" for kind in settings.get("kinds", ()) if isinstance(kind, str)]
+    """The files of kinds that are switched on by name, also with something changed."""
+    entries = (entry if isinstance(entry, str) else entry["kind"] for entry in settings.get("kinds", ()))
+    files = (f"kinds/{side}-{kind.lower()}" for kind in entries)
+    return [file for file in files if (RBAC / f"{file}.yaml").exists()]
 
 
 def read(

@@ -36,6 +36,17 @@ async def served(management: ControlPlane, east: ControlPlane, west: ControlPlan
         yield
 
 
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
+async def nothing_stays(management: ControlPlane, fresh_namespace: str) -> AsyncIterator[None]:
+    """Kinds that admit one ``managedBy`` are of every test's manager: the next would find another's sources."""
+    yield
+    async with management.client(user_agent="e2e-kind-faults") as client:
+        for kind in kind_choice.CHOSEN:
+            path = kind.resource.path(fresh_namespace)
+            await client.delete(path)
+            await until(partial(client.list, path), lambda found: not found)
+
+
 @kind_choice.each()
 async def test_sources_deleted_while_the_manager_is_down_go_at_its_start(
     kind: Kind, served: None, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
@@ -55,7 +66,7 @@ async def test_sources_deleted_while_the_manager_is_down_go_at_its_start(
         manager.launch()
         await manager.wait_until_ready()
 
-        await lives.until_over("renewed")
+        await lives.until_well("renewed")
         await lives.until_no_mirror("gone")
         await lives.until_no_pods(before["gone"][0], "gone")
         worker, kept = await lives.until_running("kept")
@@ -81,13 +92,14 @@ async def test_a_source_deleted_while_its_worker_is_unreachable_goes_there_on_re
         proxy.refuse()
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 0)
         await lives.delete("gone")
-        await lives.end_pods("east", "ends")
-        await scene.client_of("east").wait_until(lives.path("ends"), lives.is_over)
+        if kind.ends:
+            await lives.end_pods("east", "ends")
+            await scene.client_of("east").wait_until(lives.path("ends"), lives.is_over)
         assert not lives.is_over(await lives.source("ends"))
         assert "east" in await lives.mirrors("gone")
         await proxy.resume()
 
-        await lives.until_over("ends")
+        await lives.until_well("ends")
         await lives.until_no_mirror("gone")
         await lives.until_no_pods("east", "gone")
 
@@ -134,9 +146,10 @@ async def test_a_workers_api_server_that_is_killed_fails_nothing(breakable: Scen
             await north.restart_apiserver()
         for lives in views:
             for name in ("ends", "held", "late"):
-                await lives.until_over(f"{name}-{lives.kind}".lower())
-            await lives.end_pods("north", f"runs-{lives.kind}".lower())
-            await lives.until_over(f"runs-{lives.kind}".lower())
+                await lives.until_well(f"{name}-{lives.kind}".lower())
+            if lives.kind.ends:
+                await lives.end_pods("north", f"runs-{lives.kind}".lower())
+            await lives.until_well(f"runs-{lives.kind}".lower())
         of_sources = {source: mirrors for source, mirrors in recorder.by_source().items() if source}
         assert {source: mirrors for source, mirrors in of_sources.items() if len(mirrors) != 1} == {}
         assert len(of_sources) == 4 * len(views)
@@ -172,7 +185,7 @@ async def test_a_definition_that_goes_in_the_middle_and_comes_back_costs_no_othe
         await lives.until_no_mirror()
         await lives.until_no_pods(worker)
         await until(partial(lives.create, "afterwards"))
-        await lives.until_over("afterwards")
+        await lives.until_well("afterwards")
 
 
 @kind_choice.each()
@@ -193,6 +206,11 @@ async def test_a_workers_definition_that_goes_and_comes_back_fails_what_was_ther
             assert not lives.is_over(await lives.source("later"))
         finally:
             await operators.define(client, kind.resource)
-        source = await lives.until_over(succeeded=False)
-        assert end(source, kind.failed)["reason"] == "MirrorLost"
-        await lives.until_over("later")
+        await scene.event("train", "MirrorLost")
+        if kind.ends:
+            source = await lives.until_over(succeeded=False)
+            assert end(source, kind.failed).get("reason") == "MirrorLost"
+        else:
+            await until(lives.mirrors, describe=lives.describe)
+            await lives.until_running()
+        await lives.until_well("later")

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from mirror.batch import rule_names
 from mirror.connecting import Connections
+from mirror.controllers.events import warn_about_worker
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import mirroring_settings
+from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.kube.fields import stores_field
 from mirror.kube.permits import WritePermit
@@ -36,6 +38,7 @@ from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring
 from mirror.workers.registry import Registry
 from mirror.workers.renewing import Renewer
+from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:
     from mirror.controllers.tracing import Traces  # only where traces are wanted
@@ -300,16 +303,44 @@ async def _build(
     )
     manager.kept.append(("renew tokens", renewer.run))
     if settings.kinds:
-        from mirror.controllers.kind_schemas import KindSchemas, kinds_by_path  # only where there are some
-
-        schemas = KindSchemas(management, kinds_by_path(wanted.kinds, settings.kinds), mirroring.look_again, log=log)
-        manager.kept.append(("check kinds", schemas.run))
+        _check_kinds(manager, management, wanted.kinds, environment)
     if (multikueue := wanted.multikueue) is not None:
         manager.kept.append(("look for MultiKueue", partial(multikueue.run, management, mirroring.look_again)))
     beside = sharded.mirrorings if sharded is not None else tuple
     gauges = Gauges(mirroring, beside=beside, cluster=management.name, metrics=metrics, clock=clock)
     metrics.before_scrape(gauges.refresh)
     return manager
+
+
+def _check_kinds(manager: Manager, management: Client, kinds: Kinds, environment: Environment) -> None:
+    """Have the entries of kinds compared with what clusters publish of them."""
+    # Only where there are some.
+    from mirror.controllers.kind_schemas import KindSchemas, kinds_by_path
+    from mirror.controllers.worker_schemas import WorkerSchemas
+
+    registry, mirroring = manager.registry, manager.mirroring
+    by_path = kinds_by_path(kinds, manager.settings.kinds)
+    unknown = environment.metrics.kind_unknown_fields
+
+    def warn(worker: Worker, reason: str, text: str) -> None:
+        if (origin := registry.origin_of(worker.name)) is not None:
+            warn_about_worker(mirroring.recorder, origin, reason, text)
+
+    here = KindSchemas(
+        management,
+        by_path,
+        mirroring.look_again,
+        count=lambda kind, count: unknown.labels(management.name, kind).set(count),
+        log=environment.log,
+    )
+    there = WorkerSchemas(
+        lambda: registry.workers.values(),
+        by_path,
+        warn=warn,
+        is_working=lambda: manager.is_working,
+        environment=environment,
+    )
+    manager.kept += [("check kinds", here.run), ("check kinds of workers", there.run)]
 
 
 def _first(failure: BaseException) -> BaseException:

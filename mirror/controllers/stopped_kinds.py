@@ -2,7 +2,8 @@
 
 Controllers that do not know ``managedBy`` (Trainer before 2.3, JAXJob's) write statuses of our sources, which a rule
 sees at one of them. Here it is known of its kind, for a while after it was last seen. Others may be run by a MultiKueue
-(``multikueue``). Used by ``observing``.
+(``multikueue``). So is a kind whose entry names fields that its definition does not have, without which nothing of it
+could be mirrored (``kind_schemas``). Used by ``observing``.
 """
 
 from __future__ import annotations
@@ -50,12 +51,14 @@ class StoppedKinds:
 
     def is_stopped(self, kind: Kind) -> bool:
         """Whether nothing of this kind is placed now."""
-        return self._may_multikueue_run(kind) or self._is_run_here(kind)
+        return self._may_multikueue_run(kind) or bool(kind.unusable) or self._is_run_here(kind)
 
     def why(self, kind: Kind) -> Obstruction | None:
         """What a source of this kind waits for; None: its kind is not stopped."""
         if self._may_multikueue_run(kind):
             return Obstruction(Reason.MULTIKUEUE_HERE, why_shared(kind))
+        if kind.unusable:
+            return Obstruction(Reason.INVALID_KIND_ENTRY, _how_to_correct(kind))
         return Obstruction(Reason.KIND_RUNS_HERE, what_to_do(kind)) if self._is_run_here(kind) else None
 
     def _may_multikueue_run(self, kind: Kind) -> bool:
@@ -63,6 +66,14 @@ class StoppedKinds:
 
     def _is_run_here(self, kind: Kind) -> bool:
         return self._until.get(kind.name, float("-inf")) > self._clock.monotonic()
+
+
+def _how_to_correct(kind: Kind) -> str:
+    """For people: which keys lead nowhere, and whose task it is."""
+    to_do = (
+        f"the operator corrects the entry of {kind.name} in the setting kinds, or installs a definition with the field"
+    )
+    return f"{'; '.join(kind.unusable)}: {to_do}"
 
 
 def what_to_do(kind: Kind) -> str:

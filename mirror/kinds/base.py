@@ -162,7 +162,6 @@ class Kind(MovableKind, KindWithPods, Protocol):
     @property
     def managed_by_value(self) -> str:
         """What makes one ours where its API server takes only some values; empty: the setting ``managedBy``."""
-        ...
 
     @property
     def keeps_metadata_in_status(self) -> bool:
@@ -172,7 +171,6 @@ class Kind(MovableKind, KindWithPods, Protocol):
     @property
     def records_by_annotation(self) -> bool:
         """Whether our conditions are in an annotation, which users can write, since its status has none (D25)."""
-        ...
 
     def doubt_schema(self) -> None:
         """A status was refused, so that what is known of its definition here may be old."""
@@ -189,17 +187,18 @@ class Kind(MovableKind, KindWithPods, Protocol):
     @property
     def honoured_since(self) -> str:
         """The first version of its controller that leaves foreign objects alone, for people; empty: all do."""
-        ...
+
+    @property
+    def unusable(self) -> tuple[str, ...]:
+        """What of its entry no object of it has here, though nothing can be mirrored without; empty: all is well."""
 
     @property
     def fence(self) -> Fence | None:
         """Its deadline, by which its worker ends it; None: it has none, and is never fenced (D14)."""
-        ...
 
     @property
     def can_vanish(self) -> bool:
         """Whether a cluster may serve it or not, as its definition comes and goes with all its objects (D23)."""
-        ...
 
     # -- what an object says -------------------------------------------------------------------------------------------
 

@@ -148,7 +148,8 @@ class Client:
             self._compare_clocks(answer.headers.get("Date", ""))
             if answer.status >= 400:
                 raise self._refusal(answer)
-            _require_json(answer.status, answer.headers.get("Content-Type", ""))
+            content_type = JSON if request.any_type else answer.headers.get("Content-Type", "")
+            _require_json(answer.status, content_type)
         return answer.body
 
     async def send_object(self, request: Request) -> Object:

@@ -138,7 +138,7 @@ async def addresses(sender: Sender) -> Mapping[str, str]:
     Raises:
         KubeError: it does not say.
     """
-    request = Request("get", "GET", _ROOT, deadline_seconds=DEADLINE_SECONDS, most_bytes=MOST_BYTES)
+    request = Request("get", "GET", _ROOT, deadline_seconds=DEADLINE_SECONDS, most_bytes=MOST_BYTES, any_type=True)
     try:
         raw = await sender.send(request)
     except (NotFound, NotServed, PageNotFound):

@@ -61,6 +61,8 @@ class Request:
     any_replica: bool = False
     """A write that a replica without the Lease may send, too: a review, or what all replicas keep."""
     accept: str = JSON
+    any_type: bool = False
+    """Whether JSON may come under another content type: the index of OpenAPI documents is ``text/plain``."""
     compressed: bool = False
     """Whether the answer may come compressed (gzip), as API servers send long lists where that is accepted."""
 

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     UNSUPPORTED_SPEC = "UnsupportedSpec"
     KIND_RUNS_HERE = "KindRunsHere"
     MULTIKUEUE_HERE = "MultiKueueHere"
+    INVALID_KIND_ENTRY = "InvalidKindEntry"
 
     # On a worker: condition jobmirror.io/Progressing is False, or Unknown while the worker is unreachable.
     WORKER_UNREACHABLE = "WorkerUnreachable"
@@ -95,8 +96,8 @@ SHOWN = tuple(one for one in Reason if one not in UNWRITABLE | _OF_EVENTS)
 """Shown by a condition, so that Jobs can be counted by it."""
 DEPENDENCIES = frozenset((Reason.DEPENDENCY_MISSING, Reason.DEPENDENCY_CONFLICT, Reason.DEPENDENCY_REFUSED))
 """About what a Job refers to, not about the Job itself (D27)."""
-STOPPED_KINDS = frozenset((Reason.KIND_RUNS_HERE, Reason.MULTIKUEUE_HERE))
-"""Something on the management cluster runs objects of this kind, or may."""
+STOPPED_KINDS = frozenset((Reason.KIND_RUNS_HERE, Reason.MULTIKUEUE_HERE, Reason.INVALID_KIND_ENTRY))
+"""Something on the management cluster runs objects of this kind, or may; or the settings do not fit its definition."""
 OF_NO_WORKER = STOPPED_KINDS | {Reason.INVALID_ANNOTATION, Reason.UNSUPPORTED_SPEC}
 """Nothing that a worker does changes it: only the Job itself, or the management cluster."""
 WORKERS_PODS = frozenset(

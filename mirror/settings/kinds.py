@@ -71,7 +71,7 @@ class Autoscaling(Section, frozen=True):
     """Fields that an autoscaler on the worker writes, where an object asks for one."""
 
     path: Annotated[str, rules.OPTIONAL_PATH] = ""
-    """The field that asks for it, by being true."""
+    """The field that asks for it, by being there and not false."""
     theirs: Annotated[tuple[str, ...], rules.PATHS] = ()
 
 

@@ -262,6 +262,8 @@ class Metrics:
         text = "Statuses of sources that somebody else has written"
         self.foreign_status_writes = counter("foreign_status_writes", text)
         text = "Unfinished sources that another manager of this cluster has placed, so that they are left alone"
+        named = "Paths in the entry of a kind that are no fields of it on a cluster"
+        self.kind_unknown_fields = gauge("kind_unknown_fields", named, "cluster", "kind")
         self.jobs_of_other_managers = gauge("jobs_of_other_managers", text)
         text = "Looks at a Job that were put off, because it had made as many requests as one Job may"
         self.throttled_keys = counter("throttled_keys", text)

@@ -14,8 +14,6 @@ from mirror.webhook.reviews import CREATE, Question, Verdict
 
 QUEUES = (names.QUEUE_NAME, "kueue.x-k8s.io/prebuilt-workload-name")
 """Labels and annotations of Jobs that another queue holds and releases."""
-_MADE_BY = {("trainer.kubeflow.org", "TrainJob"): ("jobset.x-k8s.io", "JobSet")}
-"""Kinds whose children have children that are kinds of ours: of an owner no more than its name is known here."""
 _RECORDS = (names.ASSIGNED_WORKER, names.MANAGER, names.WAITING_BECAUSE, names.MIRROR_UID)
 """Notes about another Job, where one was copied with its annotations."""
 
@@ -57,9 +55,10 @@ def why_not(kind: Kind, found: Object, kinds: Kinds = BUILT_IN) -> str:
         return "it is a mirror"
     if any(key in found.labels or key in found.annotations for key in QUEUES):
         return "another queue holds it"
-    # What such an owner makes belongs to its mirror, or, where somebody else runs the owner, to that one.
+    # What such an owner makes belongs to its mirror, or, where somebody else runs the owner, to that one. So does what
+    # its children make: of an owner no more than its kind is known here, and which kinds it makes its entry says.
     mirrored = {(one.resource.group, one.name) for one in kinds}
-    mirrored |= {made for maker, made in _MADE_BY.items() if maker in mirrored}
+    mirrored |= {(made.group, made.kind) for one in kinds for made in one.pod_owners}
     for owner in found.metadata.owner_references or ():
         if owner.controller and (owner.api_version.rpartition("/")[0], owner.kind) in mirrored:
             return f"its owner, of kind {owner.kind}, is mirrored itself, or belongs to what is"

@@ -238,3 +238,11 @@ async def test_a_path_that_is_no_field_is_named_by_its_key(clusters: Clusters) -
     await add.add(clusters.asked(no_check=True, kinds="simulations.example.com"))
     found = await seen(clusters, settings=parse(text, "mirror.yaml"))
     assert found["east"] == ("warn", "served as v1; suspend.path: spec.pausd is no field of Simulation")
+
+    # Here, nothing of it would be placed.
+    version["subresources"] = {"status": {}}
+    await clusters.management.api.create(DEFINITIONS, definition)
+    found = await seen(clusters, settings=parse(text, "mirror.yaml"))
+    verdict, said = found["management"]
+    assert verdict == "fail"
+    assert said.startswith("served as v1; none is placed: suspend.path: spec.pausd is no field of Simulation")

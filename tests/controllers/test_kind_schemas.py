@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
+from doubles.clock import LoopClock
 
 from mirror.controllers.kind_schemas import INTERVAL_SECONDS, KindSchemas, kinds_by_path
+from mirror.controllers.stopped_kinds import StoppedKinds
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.client import Client
 from mirror.kube.errors import PageNotFound
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.requests import Request
+from mirror.model.reasons import Reason
 from mirror.settings.load import parse
 from mirror.telemetry.logs import Log
 
@@ -99,13 +102,25 @@ async def test_each_kind_is_looked_at_once_it_is_served() -> None:
         "kinds[2].suspend.path: spec.pausd is no field of Simulation",
     ]
     assert cluster.reads() == 2
+    stopped = StoppedKinds(LoopClock())
+    obstruction = stopped.why(found["kinds[2]"])
+    assert obstruction is not None
+    assert obstruction.reason == Reason.INVALID_KIND_ENTRY
+    assert obstruction.text.startswith("kinds[2].record: status.conditions is no field of Simulation; kinds[2].suspend")
+    assert stopped.is_stopped(found["kinds[2]"])
+    assert stopped.why(found["kinds[1]"]) is None
+
+    cluster.spec["pausd"], cluster.status["conditions"] = TEXT, {"type": "array"}
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert stopped.why(found["kinds[2]"]) is None
     running.cancel()
 
 
 async def test_a_definition_that_changes_is_read_anew() -> None:
     """By the old one a field of the new would be left out of all statuses; what is the same is not asked for again."""
-    settings, cluster, looked = parse(SETTINGS, "mirror.yaml"), Cluster(), list[str]()
-    cluster.is_defined = True
+    settings = parse(SETTINGS.replace(b"pausd", b"paused"), "mirror.yaml")
+    cluster, looked = Cluster(), list[str]()
+    cluster.is_defined, cluster.status["conditions"] = True, {"type": "array"}
     found = kinds_by_path(kinds_of(settings.kinds), settings.kinds)
     kind = found["kinds[2]"]
     source, mirror = simulation(), simulation(status={"phase": "Going", "step": "5"})
@@ -119,11 +134,16 @@ async def test_a_definition_that_changes_is_read_anew() -> None:
     await asyncio.sleep(3 * INTERVAL_SECONDS)
     assert (cluster.reads(), looked, shown()) == (1, [], ({"phase": "Going"}, 1))
 
-    cluster.status = {"phase": TEXT, "step": TEXT}
+    cluster.status["step"] = TEXT
     await asyncio.sleep(INTERVAL_SECONDS)
     assert (cluster.reads(), looked, shown()) == (2, ["Simulation"], ({"phase": "Going", "step": "5"}, 0))
 
-    cluster.spec = {}
+    cluster.spec["more"] = TEXT
     await asyncio.sleep(3 * INTERVAL_SECONDS)
     assert (cluster.reads(), looked) == (3, ["Simulation"])
+
+    del cluster.spec["paused"]
+    await asyncio.sleep(3 * INTERVAL_SECONDS)
+    assert (cluster.reads(), looked) == (4, ["Simulation", "Simulation"])
+    assert kind.unusable == ("kinds[2].suspend.path: spec.paused is no field of Simulation",)
     running.cancel()

@@ -152,6 +152,7 @@ class Drill:
     counts_pods = False
     counts_ready = False
     honoured_since = ""
+    unusable: tuple[str, ...] = ()
     has_time_to_live = False
     can_move = False
     fence = None

@@ -32,6 +32,7 @@ from mirror.kube.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from mirror.kube.openapi import addresses
 from mirror.kube.resources import JOBS
 
 JOB = b'{"metadata":{"name":"train","resourceVersion":"7","managedFields":[1]},"spec":{"a":1},"status":{}}'
@@ -186,6 +187,16 @@ async def test_success_that_is_not_json_is_a_bad_answer(clients: Clients, body: 
     async with serving(always(answer(200, body, content_type=content_type))) as server:
         with pytest.raises(BadAnswer):
             await clients.make(server.url).send(read())
+
+
+async def test_an_index_of_schemas_is_json_that_comes_as_text(clients: Clients) -> None:
+    """kube-apiserver answers ``/openapi/v3`` so, whatever is accepted."""
+    index = b'{"paths":{"apis/example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/example.com/v1?hash=1"}}}'
+    async with serving(always(answer(200, index, content_type="text/plain; charset=utf-8"))) as server:
+        assert set(await addresses(clients.make(server.url))) == {"apis/example.com/v1"}
+    async with serving(always(answer(200, HTML, content_type="text/html"))) as server:
+        with pytest.raises(BadAnswer):
+            await addresses(clients.make(server.url))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from doubles.jobs import Body, as_object, job
@@ -87,6 +88,9 @@ def made_by(api_version: str, kind: str, body: Body) -> Body:
         pytest.param("jobset.x-k8s.io/v1alpha2", "JobSet", "JobSet", True, id="a JobSet's Jobs"),
         pytest.param("kubeflow.org/v2beta1", "MPIJob", "MPIJob", True, id="an MPIJob's launcher"),
         pytest.param("jobset.x-k8s.io/v1alpha2", "JobSet", "TrainJob", True, id="Jobs of a TrainJob's JobSet"),
+        pytest.param("jobset.x-k8s.io/v1alpha2", "JobSet", "AppWrapper", True, id="Jobs of a JobSet in an AppWrapper"),
+        pytest.param("ray.io/v1", "RayJob", "AppWrapper", True, id="the submitter of a RayJob in an AppWrapper"),
+        pytest.param("kubeflow.org/v2beta1", "MPIJob", "AppWrapper", False, id="of a kind that none of ours makes"),
         pytest.param("jobset.x-k8s.io/v1alpha2", "JobSet", "MPIJob", False, id="of a kind that is not mirrored"),
     ],
 )
@@ -95,6 +99,20 @@ def test_children_of_a_mirrored_kind_are_left_alone(api_version: str, owner: str
     kinds = kinds_of([KindEntry(kind=mirrored)])
     body = made_by(api_version, owner, job(managed_by=None))
     assert (claimed(body, kinds) == body) == is_left
+
+
+def test_what_a_kind_of_ones_own_makes_is_as_its_entry_says() -> None:
+    """``podOwners``: its grandchildren, too."""
+    entry = {
+        "kind": "Sweep",
+        "resource": "sweeps.v1.example.com",
+        "done": {"never": True},
+        "podOwners": ["Trial trials.v1.example.com", "Job jobs.v1.batch"],
+    }
+    kinds = kinds_of([KindEntry(kind="JobSet"), msgspec.convert(entry, KindEntry)])
+    body = made_by("example.com/v1", "Trial", job(managed_by=None))
+    assert claimed(body, kinds) == body
+    assert claimed(body, kinds_of([KindEntry(kind="JobSet")])) != body
 
 
 def test_a_task_run_of_a_pipeline_is_the_pipelines() -> None:

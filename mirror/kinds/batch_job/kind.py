@@ -125,6 +125,7 @@ class BatchJob:
     counts_pods = True
     counts_ready = True
     honoured_since = ""
+    unusable: tuple[str, ...] = ()
     has_time_to_live = False
     can_move = True
     fence = JobFence()

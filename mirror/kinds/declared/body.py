@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -15,7 +15,7 @@ from mirror.kinds.following import Followed
 from mirror.kinds.metadata import mirror_annotations, mirror_labels
 from mirror.kube.objects import Object
 from mirror.model import field_paths, names
-from mirror.model.field_paths import FieldPath
+from mirror.model.field_paths import FieldPath, Place
 
 _LABELS = Part("labels", ("metadata", "labels"), is_map=True)
 _ANNOTATIONS = Part("annotations", ("metadata", "annotations"), is_map=True)
@@ -45,10 +45,7 @@ def mirror_body(form: Form, source: Object, *, namespace: str, transform: Mirror
         template = field_paths.at(body, place)
         if (changed := queueing.template_for_worker(template, transform)) != template:
             body = field_paths.put(body, place, changed)
-    if pod_labels := transform.pod_labels(source):
-        for place in _templates_of(form, body):
-            labels = views.mapping(field_paths.at(body, (*place, "metadata", "labels")))
-            body = field_paths.put(body, (*place, "metadata", "labels"), {**labels, **pod_labels})
+    body = _with_pod_labels(form, body, transform.pod_labels(source))
     body = _without_theirs_within(form, body)
     parts = _parts(form, body, unchanged)
     values = _values(form, body, parts)
@@ -56,6 +53,31 @@ def mirror_body(form: Form, source: Object, *, namespace: str, transform: Mirror
     note = carried_of(values, parts, source=sources).as_text()
     noted: dict[str, Json] = field_paths.put(body, ("metadata", "annotations", names.CARRIED), note)
     return noted
+
+
+def _with_pod_labels(form: Form, body: dict[str, Json], pod_labels: dict[str, str]) -> dict[str, Json]:
+    """With these labels in each pod template, beside those that are there (D22)."""
+    if pod_labels:
+        for place in _places_of_pod_labels(form, body):
+            labels = views.mapping(field_paths.at(body, place))
+            body = field_paths.put(body, place, {**labels, **pod_labels})
+    return body
+
+
+def labelled_operations(
+    form: Form, operations: Sequence[Mapping[str, Json]], pod_labels: dict[str, str]
+) -> tuple[Mapping[str, Json], ...]:
+    """Operations on a mirror, with these labels where they write labels of pod templates, or what those are in."""
+    return tuple(_labelled(form, one, pod_labels) for one in operations)
+
+
+def _labelled(form: Form, operation: Mapping[str, Json], pod_labels: dict[str, str]) -> Mapping[str, Json]:
+    place = tuple(operation["path"].split("/")[1:])
+    if "value" not in operation or place[:1] != ("spec",):
+        return operation
+    alone = field_paths.put({}, place, operation["value"])
+    labelled = _with_pod_labels(form, alone, pod_labels)
+    return operation if labelled is alone else {**operation, "value": field_paths.at(labelled, place)}
 
 
 def _in_namespace(form: Form, body: Json, before: str) -> dict[str, Json]:
@@ -187,17 +209,31 @@ def _values(form: Form, body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
     for name in ("labels", "annotations"):
         found = read(body, ("metadata", name)) or {}
         values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
-    ours = frozenset((*_places_of_pod_labels(form, body),))
+    # Ours are there only on mirrors that were created while pods are watched.
+    ours = _places_of_pod_labels(form, body)
     for part in parts:
         if part.path in ours and (labels := values[part.name]):
-            # Ours are there only on mirrors that were created while pods are watched.
             values[part.name] = without_keys(labels, _KEPT) or None
+        elif above := [place for place in ours if place[: len(part.path)] == part.path]:
+            values[part.name] = read(_without_pod_labels(body, above), part.path)
     return values
 
 
-def _places_of_pod_labels(form: Form, body: Json) -> Iterator[tuple[str | int, ...]]:
-    for place in _templates_of(form, body):
-        yield (*place, "metadata", "labels")
+def _without_pod_labels(body: Json, places: Iterable[Place]) -> Json:
+    """Without our labels at these places; what is empty then is as if it were not there."""
+    for place in places:
+        labels = without_keys(views.mapping(field_paths.at(body, place)), _KEPT)
+        if labels:
+            body = field_paths.put(body, place, labels)
+            continue
+        body = field_paths.without(body, place)
+        if field_paths.at(body, place[:-1]) == {}:
+            body = field_paths.without(body, place[:-1])
+    return body
+
+
+def _places_of_pod_labels(form: Form, body: Json) -> tuple[Place, ...]:
+    return tuple((*place, "metadata", "labels") for place in _templates_of(form, body))
 
 
 def _templates_of(form: Form, body: Json) -> list[tuple[str | int, ...]]:

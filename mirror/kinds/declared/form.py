@@ -133,7 +133,8 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     def theirs_of(self, body: Json) -> tuple[FieldPath, ...]:
         """What of one object the worker's controllers write, an autoscaler that it asks for among them (D26)."""
         asked = self.entry.autoscaling.path
-        return (*self.theirs, *self.autoscaled) if asked and path_of(asked).first(body) is True else self.theirs
+        is_asked_for = bool(asked) and path_of(asked).first(body) not in (None, False)
+        return (*self.theirs, *self.autoscaled) if is_asked_for else self.theirs
 
     def unmet(self, spec: Mapping[str, Json]) -> Requirement | None:
         """The first requirement that a spec does not meet."""

@@ -64,6 +64,8 @@ class DeclaredKind:
         self._status_schema: StatusSchema | None = None
         self.is_schema_doubted = False
         """A status was refused since the definition was read."""
+        self.unusable: tuple[str, ...] = ()
+        """What of its entry leads nowhere in the management cluster's definition, though nothing works without it."""
         self.resource: Resource = self._form.resource
         self.name = entry.kind
         self.short_names = entry.short_names
@@ -184,7 +186,11 @@ class DeclaredKind:
 
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
         wanted = body.mirror_body(self._form, source, namespace=mirror.metadata.namespace, transform=transform)
-        return following.changes(wanted, mirror, self._followed)
+        changes, pod_labels = following.changes(wanted, mirror, self._followed), transform.pod_labels(source)
+        if changes is None or not pod_labels:
+            return changes
+        operations = body.labelled_operations(self._form, changes.operations, pod_labels)
+        return msgspec.structs.replace(changes, operations=operations)
 
     def dry_run_body(self) -> dict[str, Json]:
         return {**self._type(), "spec": dict(self.entry.sample)}

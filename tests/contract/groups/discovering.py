@@ -147,7 +147,9 @@ for _version, _resources in _RESOURCES.items():
 
     def _play_schema(version: str) -> Any:
         async def openapi(api: Api) -> None:
-            index = (await api.get("/openapi/v3")).ok()
+            listed = await api.get("/openapi/v3")
+            index = listed.ok()
+            assert listed.header("content-type") == "text/plain; charset=utf-8"
             path = _path(version)[1:]
             url = index["paths"][path]["serverRelativeURL"]
             assert url.startswith(f"/openapi/v3/{path}?hash="), url

@@ -12,6 +12,7 @@ from declared_objects import POD, TRANSFORM, built_in_kind, job_set, mirror_of, 
 from mirror.kinds.base import MirrorTransform, UnsupportedSpec
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.settings.load import parse
 
@@ -50,6 +51,54 @@ def test_pods_get_our_labels_where_they_are_watched() -> None:
         labels = one["template"]["spec"]["template"]["metadata"]["labels"]
         assert labels == {names.ORIGIN: "home", names.SOURCE_UID: "s-1"}
     assert JOB_SET.changes(source, mirror_of(JOB_SET, source), transform=watching) is None
+
+
+def train_job(**pod: Any) -> Json:
+    """Whose runtime's nodes are patched."""
+    jobs = [{"name": "node", "template": {"spec": {"template": {"spec": {}, **pod}}}}]
+    patch = {"manager": "example.com/a", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
+    return {"runtimeRef": {"name": "torch"}, "runtimePatches": [patch]}
+
+
+def pod_patch_in(patches: Json) -> Json:
+    (job,) = patches[0]["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    return job["template"]["spec"]["template"]
+
+
+def test_pods_of_a_train_job_get_our_labels_where_it_patches_their_template() -> None:
+    """Within a part that follows whole: they are no difference, and stay when it follows (D9, D22)."""
+    kind, watching = built_in_kind("TrainJob"), MirrorTransform(origin="home", label_pods=True)
+    ours = {names.ORIGIN: "home", names.SOURCE_UID: "s-1"}
+    source = source_of(kind, train_job(metadata={"labels": {"team": "x"}}))
+    body = kind.mirror_body(source, namespace="team", transform=watching)
+    assert pod_patch_in(body["spec"]["runtimePatches"])["metadata"]["labels"] == {"team": "x", **ours}
+    labels, annotations = body["metadata"]["labels"], body["metadata"]["annotations"]
+    spec = {**body["spec"], "suspend": True}
+    mirror = source_of(kind, spec, labels=labels, annotations=annotations, uid="m-1")
+    held = {"suspend": True}
+    for transform in (watching, TRANSFORM):
+        same = source_of(kind, train_job(metadata={"labels": {"team": "x"}}) | held)
+        assert [one.get("path") for one in changed(kind, same, mirror, transform)] in ([], ["/metadata/annotations"])
+        other = source_of(kind, train_job(metadata={"labels": {"team": "y"}}) | held)
+        (written,) = [one["value"] for one in changed(kind, other, mirror, transform) if "runtime" in one["path"]]
+        assert pod_patch_in(written)["metadata"]["labels"] == {"team": "y", **(ours if transform is watching else {})}
+    plain = mirror_of(kind, source)
+    assert kind.changes(source, plain, transform=watching) is None
+    unlabelled = kind.mirror_body(source_of(kind, train_job()), namespace="team", transform=watching)
+    assert pod_patch_in(unlabelled["spec"]["runtimePatches"])["metadata"]["labels"] == ours
+
+
+def test_what_a_train_jobs_patches_refer_to_is_known() -> None:
+    """D27: the rest is its runtime's, on the worker."""
+    volumes = [{"name": "v", "configMap": {"name": "settings"}}]
+    source = source_of(built_in_kind("TrainJob"), train_job(spec={"volumes": volumes, "serviceAccountName": "robot"}))
+    kind = built_in_kind("TrainJob")
+    assert {one.name for one in kind.references(source)} == {"settings", "robot"}
+
+
+def changed(kind: DeclaredKind, source: Object, mirror: Object, transform: MirrorTransform) -> list[Json]:
+    found = kind.changes(source, mirror, transform=transform)
+    return [] if found is None else [dict(one) for one in found.operations]
 
 
 def test_nothing_is_to_be_done_for_a_mirror_as_it_was_made() -> None:
@@ -283,6 +332,42 @@ SCALED: dict[str, tuple[Json, Json, dict[str, Any]]] = {
 def test_a_ray_cluster_is_scaled(before: Json, after: Json, expected: dict[str, Any]) -> None:
     """D26: its replicas are the worker's where an autoscaler there has them, else its user's."""
     assert followed(built_in_kind("RayCluster"), before, after) == expected
+
+
+REPLICAS = {
+    "PyTorchJob": "pytorchReplicaSpecs",
+    "TFJob": "tfReplicaSpecs",
+    "XGBoostJob": "xgbReplicaSpecs",
+    "PaddleJob": "paddleReplicaSpecs",
+}
+METRICS = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
+
+
+def kubeflow_job(kind: str, replicas: int, **spec: Any) -> Json:
+    return {"runPolicy": {}, REPLICAS[kind]: {"Worker": {"replicas": replicas, "template": POD}}, **spec}
+
+
+@pytest.mark.parametrize("kind", REPLICAS)
+def test_kubeflows_workers_are_scaled_by_their_user(kind: str) -> None:
+    """Nothing on the worker writes them, unless it is asked for an autoscaler: an operator there makes the pods."""
+    found = followed(built_in_kind(kind), kubeflow_job(kind, 1), kubeflow_job(kind, 3))
+    assert found == {f"/spec/{REPLICAS[kind]}/Worker/replicas": 3}
+
+
+@pytest.mark.parametrize(
+    ("policy", "are_theirs"),
+    [
+        ({"minReplicas": 1, "maxReplicas": 5, "metrics": METRICS}, True),
+        ({"metrics": []}, True),
+        ({"maxReplicas": 5}, False),
+    ],
+    ids=["with metrics", "with those by default", "without"],
+)
+def test_pytorchs_autoscaler_has_them_where_it_is_asked_for(policy: Json, are_theirs: bool) -> None:
+    """training-operator makes a HorizontalPodAutoscaler where there are metrics only; it scales the mirror."""
+    before, after = (kubeflow_job("PyTorchJob", replicas, elasticPolicy=policy) for replicas in (1, 3))
+    expected = {} if are_theirs else {"/spec/pytorchReplicaSpecs/Worker/replicas": 3}
+    assert followed(built_in_kind("PyTorchJob"), before, after) == expected
 
 
 def test_what_an_autoscaler_wrote_is_no_difference() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
-from mirror.kinds.declared.schemas import unknown_fields
+from mirror.kinds.declared.schemas import unknown_fields, unusable
 from mirror.model.field_paths import FieldPath
 from mirror.settings.load import parse
 
@@ -20,7 +20,11 @@ kinds:
   theirs: ["metadata.annotations[example.com/*]"]
   templates: [spec.template]
   needs: [Secret spec.secretName]
-  counts: {active: [active], ready: [raedy], desired: [spec.size, status.size]}
+  status: {drop: [note], complete: [size.unit], defaults: {stage: none}}
+  counts: {active: [replicaz], failed: [active], ready: [raedy], desired: [spec.size, status.size]}
+  autoscaling: {path: spec.elastic, theirs: [spec.size]}
+  pods: {example.com/cluster: "{status.clster}", example.com/name: "{name}"}
+  morePods: {example.com/of: "{status.phase}-{status.nowhere.x}"}
   lost: {conditions: [{type: Broken}], set: {finishd: now}, zero: [active]}
 """
 FIELDS = (
@@ -57,8 +61,15 @@ def test_every_path_that_leads_nowhere_is_named() -> None:
         "kinds[0].suspend.path: spec.pausd is no field of Simulation",
         "kinds[0].carry.always[1]: spec.colour is no field of Simulation",
         "kinds[0].needs[0]: spec.secretName is no field of Simulation",
+        "kinds[0].status.defaults.stage: status.stage is no field of Simulation",
+        "kinds[0].status.drop[0]: status.note is no field of Simulation",
+        "kinds[0].status.complete[0]: status.size.unit is no field of Simulation",
+        "kinds[0].counts.active[0]: status.replicaz is no field of Simulation",
         "kinds[0].counts.ready[0]: status.raedy is no field of Simulation",
         "kinds[0].counts.desired[1]: status.size is no field of Simulation",
+        "kinds[0].autoscaling.path: spec.elastic is no field of Simulation",
+        "kinds[0].pods.example.com/cluster: status.clster is no field of Simulation",
+        "kinds[0].morePods.example.com/of: status.nowhere.x is no field of Simulation",
         "kinds[0].lost.set.finishd: status.finishd is no field of Simulation",
     ]
 
@@ -71,3 +82,20 @@ def test_the_table_is_for_several_releases() -> None:
     assert [one.path for one in unknown_fields(built_in()["JobSet"], older)] == ["managedBy.path"]
     added = entry_of(b"kinds: [{kind: JobSet, strip: [spec.size]}]", "JobSet").entry
     assert [one.path for one in unknown_fields(added, known)] == ["strip[0]"]
+
+
+def test_what_nothing_works_without_is_told_apart() -> None:
+    """Who runs it, how it is held, where our record is, how it ends; one of several ways to end is enough."""
+    entry = entry_of(OWN, "Simulation").entry
+    assert [one.path for one in unusable(entry, Known(*FIELDS))] == ["suspend.path"]
+    assert [one.path for one in unusable(entry, Known())] == [
+        "managedBy.path",
+        "record",
+        "suspend.path",
+        "done.succeeded[0]",
+        "done.failed[0]",
+    ]
+    several = OWN.replace(b"[phase=Done]", b"[phase=Done or state=Done]").replace(b"spec.pausd", b"spec.paused")
+    assert unusable(entry_of(several, "Simulation").entry, Known(*FIELDS)) == []
+    told = [one.path for one in unknown_fields(entry_of(several, "Simulation").entry, Known(*FIELDS))]
+    assert told[:2] == ["done.succeeded[0]", "carry.always[1]"]

@@ -15,7 +15,7 @@ import msgspec
 from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.schemas import components
-from mirror.embedded.apiserver.messages import Request, Response
+from mirror.embedded.apiserver.messages import JSON_TYPE, Request, Response
 
 Json: TypeAlias = dict[str, Any]
 
@@ -45,9 +45,11 @@ _ENCODER = msgspec.json.Encoder()
 
 def answer(request: Request, registry: Registry, gates: FeatureGates = DEFAULT_GATES) -> Response | None:
     """The answer on these paths, whatever the method; None on others."""
-    path = request.path
+    found: bytes | None
+    path, content_type = request.path, JSON_TYPE
     if path == _ROOT:
-        found: bytes | None = _index(registry, gates)
+        # As kube-apiserver says it, whatever is accepted.
+        found, content_type = _index(registry, gates), "text/plain; charset=utf-8"
     elif path.startswith(_ROOT + "/"):
         kinds = _versions(registry).get(path.removeprefix(_ROOT + "/"))
         found = None if kinds is None else _document(kinds, gates)
@@ -58,7 +60,7 @@ def answer(request: Request, registry: Registry, gates: FeatureGates = DEFAULT_G
     etag = f'"{hashlib.sha256(found).hexdigest().upper()}"'
     if request.headers.get("if-none-match") == etag:
         return Response(304, headers=(("ETag", etag),))
-    return Response(200, found, headers=(("ETag", etag),))
+    return Response(200, found, content_type, headers=(("ETag", etag),))
 
 
 def _versions(registry: Registry) -> dict[str, tuple[Kind, ...]]:

@@ -126,6 +126,9 @@ def test_nothing_can_be_written_here(registry: Registry, path: str) -> None:
 def test_documents_have_what_kubectl_reads(registry: Registry) -> None:
     """Paths by kind with the parameters of writes, schemas with descriptions and merge keys."""
     index = asked(registry, "/openapi/v3")["paths"]
+    said = answer(registry, "/openapi/v3")
+    assert said is not None
+    assert said.content_type == "text/plain; charset=utf-8"
     assert index["apis/batch/v1"]["serverRelativeURL"].startswith("/openapi/v3/apis/batch/v1?hash=")
     document = asked(registry, "/openapi/v3/apis/batch/v1")
     patch = document["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs/{name}"]["patch"]

@@ -19,7 +19,7 @@ from mirror.kinds import permissions
 from mirror.kinds.base import Kind
 from mirror.kinds.declared.choosing import built_in
 from mirror.kinds.declared.kind import DeclaredKind
-from mirror.kinds.declared.schemas import unknown_fields
+from mirror.kinds.declared.schemas import unknown_fields, unusable
 from mirror.kinds.registry import Kinds, resource_name
 from mirror.kube.client import Client
 from mirror.kube.discovery import has_no_subresource, served_versions
@@ -45,6 +45,8 @@ class KindFacts:
     """Whether it was answered which permissions the manager has."""
     unknown: tuple[str, ...] = ()
     """Paths of its entry that are no fields there."""
+    unusable: tuple[str, ...] = ()
+    """Those of them without which nothing can be mirrored."""
     has_status: bool = True
     """Whether its definition has the status subresource."""
     is_shared: bool = False
@@ -103,7 +105,7 @@ async def _facts(
         try:
             versions = await served_versions(client, kind.resource)
             is_served = kind.resource.version in versions
-            unknown = await _unknown_fields(client, kind) if is_served else ()
+            unknown, without = await _unknown_fields(client, kind) if is_served else ((), ())
             has_status = not is_served or not await has_no_subresource(client, kind.resource, "status")
             may_share = is_home and isinstance(kind, DeclaredKind) and kind.is_shared
             is_shared = may_share and bool(await served_versions(client, CLUSTERS))
@@ -112,21 +114,25 @@ async def _facts(
         wanted = [one for where in namespaces or ("",) for one in permissions.permissions(rights(kind), where)]
         answers = await ask(wanted)
         missing = tuple(one for one, has in answers.items() if has is False)
-        return KindFacts(kind, versions, missing, None not in answers.values(), unknown, has_status, is_shared)
+        is_reviewed = None not in answers.values()
+        return KindFacts(kind, versions, missing, is_reviewed, unknown, without, has_status, is_shared)
 
     return list(await asyncio.gather(*[look(kind) for kind in kinds if kind is not kinds.default]))
 
 
-async def _unknown_fields(client: Client, kind: Kind) -> tuple[str, ...]:
-    """What a cluster's definition of a kind lacks of its entry; nothing where it publishes no schema.
+async def _unknown_fields(client: Client, kind: Kind) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a cluster's definition of a kind lacks of its entry, and what of that nothing works without.
+
+    Nothing where it publishes no schema.
 
     Raises:
         KubeError: it does not say.
     """
     schema = await schema_of(client, kind.resource) if isinstance(kind, DeclaredKind) else None
     if schema is None or not isinstance(kind, DeclaredKind):
-        return ()
-    return tuple(map(str, unknown_fields(kind.entry, schema)))
+        return (), ()
+    unknown, without = (look(kind.entry, schema) for look in (unknown_fields, unusable))
+    return tuple(map(str, unknown)), tuple(map(str, without))
 
 
 def judge_on_worker(worker: str, facts: KindFacts, *, by: str = "") -> Finding:
@@ -143,17 +149,24 @@ def judge_on_worker(worker: str, facts: KindFacts, *, by: str = "") -> Finding:
 def judge_on_management(facts: KindFacts) -> Finding:
     """A kind that is not served here cannot be created by anybody; a missing permission keeps it from being watched.
 
-    What is not placed beside a MultiKueue is a failure, too.
+    What is not placed beside a MultiKueue, or by what its entry says, is a failure, too.
     """
     if not facts.has_status:
         text = f"served as {facts.kind.resource.version}, without a status subresource: nothing can be mirrored"
         definition = f"CustomResourceDefinition {resource_name(facts.kind)}"
         fix = f"add subresources: {{status: {{}}}} to this version of the {definition}"
         return fail(f"kind {facts.kind.name}", text, fix)
+    if facts.unusable:
+        text = f"served as {facts.kind.resource.version}; none is placed: {'; '.join(facts.unusable)}"
+        return fail(f"kind {facts.kind.name}", text, _how_to_correct(facts.kind))
     if facts.is_shared and facts.kind.resource.version in facts.versions and not facts.missing:
         text = f"served as {facts.kind.resource.version}; none is placed: {what_is_here(facts.kind)}"
         return fail(f"kind {facts.kind.name}", text, what_to_do(facts.kind))
     return _judge(facts, _grant_on_management(facts.kind), "; nobody can create any")
+
+
+def _how_to_correct(kind: Kind) -> str:
+    return f"correct the entry of {kind.name} in the setting kinds, or install a release of its controller with it"
 
 
 def _for_option(kind: Kind) -> str:
@@ -190,8 +203,7 @@ def _judge(facts: KindFacts, grant: str, consequence: str) -> Finding:
     if missing:
         return fail(what, f"served as {wanted}; {missing}", grant)
     if facts.unknown:
-        fix = f"correct the entry of {kind.name} in the setting kinds, or install a release of its controller with it"
-        return warn(what, f"served as {wanted}; {'; '.join(facts.unknown)}", fix)
+        return warn(what, f"served as {wanted}; {'; '.join(facts.unknown)}", _how_to_correct(kind))
     if not facts.is_reviewed:
         fix = "needs your permission to create subjectaccessreviews.authorization.k8s.io"
         return warn(what, f"served as {wanted}; the manager's permissions were not checked", fix)

@@ -1,0 +1,136 @@
+"""What the manager says of settings that do not fit the definitions of a worker, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+from doubles.clock import LoopClock
+
+from mirror.controllers.kind_schemas import kinds_by_path
+from mirror.controllers.worker_schemas import AGAIN_SECONDS, INTERVAL_SECONDS, WorkerSchemas
+from mirror.kinds.declared.choosing import kinds_of
+from mirror.kube.errors import Unreachable
+from mirror.kube.requests import Request
+from mirror.runtime.environment import Environment
+from mirror.settings.load import parse
+from mirror.telemetry.logs import get_log
+from mirror.telemetry.metrics import Metrics
+from mirror.workers.worker import Worker
+
+pytestmark = pytest.mark.looptime
+
+SETTINGS = b"""
+kinds:
+- kind: Simulation
+  resource: simulations.v1.example.com
+  suspend: {path: spec.paused}
+  done: {succeeded: [phase=Done], failed: [phase=Lost]}
+  carry: {always: [spec.size]}
+  lost: {set: {phase: Lost}}
+"""
+PROBLEM = "kinds[0].carry.always[0]: spec.size is no field of Simulation"
+
+
+@dataclass
+class Cluster:
+    """A worker, and its API server."""
+
+    name: str
+    fields: tuple[str, ...] = ("managedBy", "paused")
+    is_reachable: bool = True
+    is_answering: bool = True
+    unserved_kinds: frozenset[str] = frozenset()
+    requests: list[str] = field(default_factory=list)
+
+    @property
+    def client(self) -> Cluster:
+        return self
+
+    async def send(self, request: Request) -> bytes:
+        self.requests.append(request.path)
+        if not self.is_answering:
+            raise Unreachable("connection refused")
+        spec = {"properties": {name: {"type": "string"} for name in self.fields}}
+        status = {"properties": {"phase": {"type": "string"}, "conditions": {"type": "array"}}}
+        schema = {"properties": {"spec": spec, "status": status}}
+        document = json.dumps({"components": {"schemas": {"com.example.v1.Simulation": schema}}})
+        if request.path != "/openapi/v3":
+            return document.encode()
+        address = f"/openapi/v3/apis/example.com/v1?hash={hash(document)}"
+        return json.dumps({"paths": {"apis/example.com/v1": {"serverRelativeURL": address}}}).encode()
+
+    def reads(self) -> int:
+        return len([path for path in self.requests if "example.com" in path])
+
+
+class Scene:
+    """Some workers, and what is said of them."""
+
+    def __init__(self, *workers: Cluster) -> None:
+        self.workers = list(workers)
+        self.is_working = True
+        self.events: list[tuple[str, str]] = []
+        self.metrics = Metrics()
+        settings = parse(SETTINGS, "mirror.yaml")
+        schemas = WorkerSchemas(
+            lambda: cast(list[Worker], self.workers),
+            kinds_by_path(kinds_of(settings.kinds), settings.kinds),
+            warn=self._warn,
+            is_working=lambda: self.is_working,
+            environment=Environment(clock=LoopClock(), log=get_log("mirror"), metrics=self.metrics),
+        )
+        self.task = asyncio.create_task(schemas.run())
+
+    def _warn(self, worker: Worker, reason: str, text: str) -> None:
+        assert reason == "InvalidKindEntry"
+        self.events.append((worker.name, text))
+
+    def counted(self, worker: str) -> float | None:
+        labels = {"cluster": worker, "kind": "Simulation"}
+        return self.metrics.registry.get_sample_value("jobmirror_kind_unknown_fields", labels)
+
+
+async def test_each_worker_is_asked_and_one_of_those_with_the_same_release_read() -> None:
+    """What is wrong is an event about each of them, and counted; it is said once."""
+    north, east, west = Cluster("north"), Cluster("east"), Cluster("west", ("managedBy", "paused", "size"))
+    scene = Scene(north, east, west)
+    await asyncio.sleep(3 * INTERVAL_SECONDS + 1)
+    assert [(name, PROBLEM in text) for name, text in scene.events] == [("north", True), ("east", True)]
+    assert [scene.counted(one.name) for one in (north, east, west)] == [1, 1, 0]
+    assert [one.reads() for one in (north, east, west)] == [1, 0, 1]
+    assert {len(one.requests) - one.reads() for one in (north, east, west)} == {1}
+
+    north.fields = west.fields
+    await asyncio.sleep(AGAIN_SECONDS)
+    assert scene.counted("north") == 0
+    assert len(scene.events) == 2
+    scene.task.cancel()
+
+
+async def test_one_that_does_not_answer_or_serve_it_is_asked_when_it_does() -> None:
+    """It keeps no other from being asked; who only stands by asks nobody."""
+    lost, fails = Cluster("lost", is_reachable=False), Cluster("fails", is_answering=False)
+    lacks, well = Cluster("lacks", unserved_kinds=frozenset({"Simulation"})), Cluster("well")
+    scene = Scene(lost, fails, lacks, well)
+    scene.is_working = False
+    await asyncio.sleep(INTERVAL_SECONDS + 1)
+    assert not [one.requests for one in scene.workers if one.requests]
+
+    scene.is_working = True
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert [name for name, _ in scene.events] == ["well"]
+    assert (lost.requests, lacks.requests) == ([], [])
+
+    lost.is_reachable, fails.is_answering, lacks.unserved_kinds = True, True, frozenset()
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert {name for name, _ in scene.events} == {"well", "lost", "fails", "lacks"}
+    scene.workers.remove(well)
+    await asyncio.sleep(INTERVAL_SECONDS)
+    scene.workers.append(well)
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert [name for name, _ in scene.events].count("well") == 2
+    scene.task.cancel()
