@@ -9,6 +9,7 @@ from functools import partial
 from mirror.controllers.due_sweeps import DueSweeps
 from mirror.controllers.events import warn_about_source, warn_about_worker
 from mirror.controllers.handed_over import HandedOver
+from mirror.controllers.record_claims import is_unconfirmed
 from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.returning import Returning, is_left_behind_on
 from mirror.controllers.state import MirroringState
@@ -193,10 +194,8 @@ class Sweeper:
             if metadata is None:
                 continue
             judged.count += 1
-            if self._is_in_place(worker, kind, metadata):
+            if self._is_in_place(worker, kind, metadata) or (mirror := mirrors.get(key.namespace, key.name)) is None:
                 continue
-            mirror = mirrors.get(key.namespace, key.name)
-            assert mirror is not None
             if is_of_another_cluster(mirror.labels, self._transform.management_uid):
                 judged.others.append(mirror)
             match self._judge(worker, kind, mirror):
@@ -228,10 +227,9 @@ class Sweeper:
 
     def _halt(self, worker: Worker, going: list[Object], mirrors: int) -> None:
         before, now = self._halted.get(worker.name, ()), frozenset(mirror.metadata.uid for mirror in going)
-        self._halted[worker.name] = now
-        if len(before) == len(now):
+        self._halted[worker.name], count = now, len(going)
+        if len(before) == count:
             return
-        count = len(going)
         self._metrics.worker(worker.name).sweep_halted.inc()
         text = (
             f"{count} of {mirrors} mirrors on this worker have no source: more than one sweep may delete; "
@@ -297,7 +295,7 @@ class Sweeper:
             self._log.warning("source lookup failed", source=f"{namespace}/{mirror.metadata.name}", error=error)
             return False
         summary = kind.summary(found)
-        if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._is_others(found):
+        if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._is_others(kind, found):
             return False
         if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._handed_over.take(
             kind, found, worker.name
@@ -312,10 +310,12 @@ class Sweeper:
         is_over = summary.is_finished and kind.summary(mirror).is_finished
         return summary.placed not in (None, worker.name) and not is_over
 
-    def _is_others(self, found: Object) -> bool:
-        """Whether another manager of this cluster has placed a source: it may know this worker by another name (D2)."""
+    def _is_others(self, kind: Kind, found: Object) -> bool:
+        """Whether others know better where a source is: another manager of this cluster has placed it, which may know
+        this worker by another name (D2), or its record is not confirmed (D25)."""
         marked = found.annotations.get(names.MANAGER, self._manager) != self._manager
-        return marked or found.metadata.uid in self._memories.others
+        is_others = marked or found.metadata.uid in self._memories.others
+        return is_others or is_unconfirmed(kind, found, self._registry.workers)
 
     async def _is_kind_served(self, kind: Kind) -> bool:
         """Whether an absence proves something: with a definition that is deleted all its objects go (D23)."""
@@ -373,7 +373,7 @@ class Sweeper:
             found.metadata.uid == uid or bool(uid and not recorded and is_made_of(kind, found, mirror, self._transform))
         )
         is_about = found is not None and (exists or is_recorded)
-        if found is not None and is_about and not found.metadata.deletion_timestamp and self._is_others(found):
+        if found is not None and is_about and not found.metadata.deletion_timestamp and self._is_others(kind, found):
             return MirrorVerdict.KEEP
         return classify_mirror(
             MirrorState(
