@@ -5,7 +5,9 @@ from __future__ import annotations
 from mirror.decide.snapshot import Memory, Source
 from mirror.kinds.base import Progress
 from mirror.kube.objects import Object
-from mirror.model.reasons import FAILED_PODS, Obstruction
+from mirror.model import names
+from mirror.model.reasons import FAILED_PODS, SEEN_OF_PODS, Obstruction, Reason
+from mirror.workers.pods import PodWatches
 from mirror.workers.worker import Worker
 
 
@@ -23,7 +25,18 @@ def pods_of(
     stalled: bool | None = is_stalled(progress, before, has_unready=kind.has_unready_pods(mirror))
     if not stalled and kind.counts_ready and not kind.counts_pods:
         stalled = None  # what has failed by its status are no pods perhaps: those that are kept count
-    return worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=stalled), before
+    found = worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=stalled)
+    if found is None or found.reason == Reason.PODS_NOT_READY:
+        found = _still_shown(source, worker.pods) or found
+    return found, before
+
+
+def _still_shown(source: Source, pods: PodWatches) -> Obstruction | None:
+    """What another process has seen, and written to the source, while not all that this one watches is known."""
+    text, reason = source.found.annotations.get(names.WAITING_BECAUSE), source.stored.obstruction_reason
+    if text is None or reason not in SEEN_OF_PODS or not pods.first_look.keeps(source.uid):
+        return None
+    return Obstruction(reason, text)
 
 
 def is_stalled(progress: Progress, before: tuple[int, int] | None, *, has_unready: bool) -> bool:

@@ -115,6 +115,20 @@ FAILED_PODS = frozenset(
     (Reason.OOM_KILLED, Reason.EVICTED, Reason.POD_REJECTED, Reason.PODS_FAILING, Reason.CREATE_CONTAINER_ERROR)
 )
 """May be told of pods that are over; of those that wait the last may be, too (``Obstruction.is_of_ended_pods``)."""
+SEEN_OF_PODS = (
+    (WORKERS_PODS - {Reason.PODS_NOT_READY})
+    | FAILED_PODS
+    | {
+        Reason.SCHEDULING_GATED,
+        Reason.IMAGE_PULL_BACK_OFF,
+        Reason.INVALID_IMAGE,
+        Reason.CREATE_CONTAINER_CONFIG_ERROR,
+        Reason.CRASH_LOOP_BACK_OFF,
+        Reason.FAILED_MOUNT,
+        Reason.PODS_FORBIDDEN,
+    }
+)
+"""Only a look at pods, or at warnings about them, tells these."""
 UNKNOWN = frozenset((Reason.WORKER_UNREACHABLE, Reason.WORKER_LOST))
 """Nobody can tell whether the Job makes progress."""
 

@@ -35,6 +35,7 @@ from mirror.runtime.store_writer import Filter
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers import pod_events, pod_trouble
+from mirror.workers.first_look import FirstLook
 from mirror.workers.pod_events import Warned
 from mirror.workers.pod_makers import PodMakers
 from mirror.workers.pod_owners import controller_of, read_metadata
@@ -128,6 +129,7 @@ class PodWatches:
         self._unknown: asyncio.Queue[Warned] = asyncio.Queue(LOOKS_WAITING)
         self._makers = PodMakers(host.kinds, host.mirrors.source_uid_of)
         self._is_refused = False
+        self.first_look = FirstLook(host.on_change)
 
     # -- watching -----------------------------------------------------------------------------------------------------
 
@@ -149,6 +151,7 @@ class PodWatches:
         )
         async with asyncio.TaskGroup() as scope:
             scope.create_task(informers.run(), name=f"pods {self._host.worker}")
+            scope.create_task(self.first_look.run(informers), name=f"first look at pods {self._host.worker}")
             for namespace in where:
                 follow = partial(
                     pod_events.follow, client, namespace, take=self._on_warning, on_trouble=self._on_refused
