@@ -58,7 +58,7 @@ async def test_what_is_undone_on_the_worker_is_restored_twice_and_then_reported(
     await client.merge(path, {"metadata": {"labels": {"team": "theirs-for-good"}}})
     told = await scene.source_until("contested", waits_because("reverts"))
 
-    assert annotation(told, "waiting-because") == f"worker {worker} reverts changes to the mirror"
+    assert annotation(told, "waiting-because") == f"worker {worker} reverts changes to the mirror: metadata.labels"
     left = await scene.mirror(worker, "contested")
     assert has_label("team", "theirs-for-good")(left)
     assert (await scene.event("contested", "MirrorChanged"))["type"] == "Warning"

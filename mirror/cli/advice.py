@@ -20,6 +20,12 @@ OF_CONNECTION: Table = (
     ("network is", "check the network of this machine"),
     ("", "check that the API server runs, and that no firewall is between it and this machine"),
 )
+_OF_MANAGER: Table = (
+    ("proxy", "check the proxy of the kubeconfig"),
+    ("DNS", "check the address that the manager publishes (setting access.url), and DNS on this machine"),
+    ("connection refused", "nothing listens there: check that the manager runs, and its Service"),
+    ("", "check that the manager runs, its Service, and the address that it publishes (setting access.url)"),
+)
 _OF_ANYTHING: Table = (
     ("credential plugin", "see users[].user.exec in the kubeconfig, and run that command by hand"),
     ("does not speak TLS", "this port is not an API server's: check the server's address in the kubeconfig"),
@@ -42,3 +48,8 @@ def first_fix(table: Table, what: str) -> str:
 def fix_of(what: str) -> str:
     """What to do about a cluster that cannot be reached for this reason."""
     return first_fix(_OF_ANYTHING, what)
+
+
+def fix_of_manager(what: str) -> str:
+    """The same of the manager's own address, which is no API server's and in no kubeconfig."""
+    return first_fix(_OF_MANAGER, what)

@@ -48,6 +48,17 @@ _POLICY = re.compile(
 _GOING = "create not allowed while custom resource definition is terminating"
 _LACKS = re.compile(r'cannot (?P<verb>[a-z]+) resource "(?P<resource>[a-z./]+)"')
 _FAILING = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
+_WHY_FAILING = (
+    ("context deadline exceeded", "no response in time"),
+    ("Client.Timeout", "no response in time"),
+    ("connection refused", "connection refused"),
+    ("no endpoints available", "its Service has no endpoints"),
+    ("no such host", "no such host"),
+    ("no route to host", "no route to host"),
+    ("x509: ", "its certificate is not accepted"),
+    ('" not found', "its Service does not exist"),
+)
+"""What kube-apiserver says of a call that failed, without the address."""
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*)| without)?', re.DOTALL)
 
 
@@ -83,7 +94,8 @@ def _refused_by(message: str) -> str:
         why = _part(found["why"] or "")
         return f"denied by admission webhook {_part(found['name'])}{': ' if why else ''}{why}"
     if found := _FAILING.search(message):
-        return f"its admission webhook {_part(found['name'])} fails"
+        cause = next((text for said, text in _WHY_FAILING if said in message), "")
+        return f"its admission webhook {_part(found['name'])} fails{': ' if cause else ''}{cause}"
     return ""
 
 

@@ -12,6 +12,7 @@ from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels, TouchMirror
 from mirror.decide.snapshot import MemoryChange, Snapshot
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
+from mirror.kinds.base import Changes
 from mirror.kinds.queueing import queue_of
 from mirror.kube.objects import Object
 from mirror.model.reasons import Obstruction, Reason
@@ -21,6 +22,8 @@ RESENDS = 2
 PATCH_AGAIN_SECONDS = 60.0
 MOST_FIELDS = 400
 """Characters of field names in a message."""
+_NOTES = "metadata.annotations"
+"""Written with every change: among them is the note on it."""
 RELABEL_AGAIN_SECONDS = (10.0, 600.0)
 """After the first attempt to put labels back, doubled for each further one, and at most."""
 READ_UNWATCHED_SECONDS = 15.0
@@ -275,7 +278,7 @@ def problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action,
         if changes.only_note:
             return None, ()
         if changes.reverted or seen.monotonic - memory.sent_at < PATCH_AGAIN_SECONDS:
-            text = f"worker {worker.name} reverts changes to the mirror"
+            text = f"worker {worker.name} reverts changes to the mirror{_which(changes)}"
             return Obstruction(Reason.CHANGE_REVERTED, text), ()
     if changes.is_run_by_queue:
         text = f"the queue of worker {worker.name} keeps the mirror running although it was suspended"
@@ -283,6 +286,13 @@ def problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action,
     if not changes.operations:
         return None, ()  # its pods have to go first; its next status wakes us
     return None, (PatchMirror(worker.name, changes, lease_of_resume(seen)),)
+
+
+def _which(changes: Changes) -> str:
+    """The fields, where more than the note on the mirror is written again and again."""
+    paths = (str(one.get("path", "")).strip("/").replace("/", ".") for one in changes.operations)
+    fields = changes.reverted or tuple(path for path in paths if path != _NOTES)
+    return f": {', '.join(fields)[:MOST_FIELDS]}" if fields else ""
 
 
 def ended_for_seconds(seen: Snapshot, mirror: Object) -> float:

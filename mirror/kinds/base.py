@@ -123,9 +123,9 @@ class Changes(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """How far an object is, as people see it. Times are RFC 3339, empty where there is none."""
 
-    end: str = ""
-    """The type of the final condition; empty while it goes on."""
+    end: str = ""  # the type of the final condition; empty while it goes on
     end_reason: str = ""
+    end_message: str = ""  # of a failure alone
     ended_at: str = ""
     started_at: str = ""
     placed_at: str = ""

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 import msgspec
 
 from mirror.kinds.base import Kind, Progress, is_held
+from mirror.kinds.explaining import LONGEST_MESSAGE
 from mirror.kinds.queueing import queue_of
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.text import clean
 from mirror.model.views import JobView, Moment
 
 MOST_FINALIZERS = 3
@@ -46,6 +48,7 @@ def view_of(kind: Kind, found: Object, *, because: str | None = None, lag_second
         state=state,
         worker=progress.placed,
         because=because,
+        message=clean(progress.end_message, longest=LONGEST_MESSAGE) if because == progress.end_reason else "",
         reason=kind.summary(found).reason,
         obstructed_at=progress.obstructed_at,
         created=metadata.creation_timestamp or "",

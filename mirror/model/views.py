@@ -57,8 +57,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
     because: str = ""
     """Why it waits or makes no progress; of a finished one the reason of its end."""
+    message: str = ""
+    """What the final condition of a failed one says; empty for all others."""
     reason: str = ""
-    """The same for machines: a ``model.reasons.Reason``; empty where there is none."""
+    """The same as ``because`` for machines: a ``model.reasons.Reason``; empty where there is none."""
     obstructed_at: str = ""
     """Since when it makes no progress on its worker; empty where it does."""
     created: str = ""
@@ -72,6 +74,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """How long the newest status on the worker has not been stored here; None: nothing is outstanding."""
     labels: Mapping[str, str] = {}
     """Its own."""
+
+    @property
+    def why(self) -> str:
+        """Why it is as it is, for people: of a failed one the reason, and what its condition says."""
+        return f"{self.because}: {self.message}" if self.message else self.because
 
     @property
     def is_finished(self) -> bool:

@@ -250,7 +250,7 @@ def why(job: JobView, now: datetime) -> Markup:
         # The time before the cause: causes are long, and cut where there is no room.
         who, _, cause = job.because.partition(": ")
         return tag("span", who, lasts, f": {cause}" if cause else None, title=job.because)
-    return tag("span", job.because, lasts, title=job.because)
+    return tag("span", job.why, lasts, title=job.why)
 
 
 def _cell(kind: str, *children: str | None) -> Markup:

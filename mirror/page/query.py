@@ -102,7 +102,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         if self.text:
             text = self.text
             checks.append(
-                lambda job: text in f"{job.namespace}/{job.name}" or text in job.because.lower() or text == job.uid
+                lambda job: text in f"{job.namespace}/{job.name}" or text in job.why.lower() or text == job.uid
             )
         if len(checks) == 1:
             return checks[0]

@@ -9,6 +9,8 @@ import msgspec
 
 from mirror.kube.objects import JUNK, Object
 
+SECRET_GONE = "its Secret was deleted"
+"""Why a worker is lost that nothing declares any more."""
 FORMER = "_former."
 """Before the uid of a cluster that is no worker any more: the name of an entry, as no Secret can have it."""
 MOST_FORMER = 100
@@ -151,6 +153,10 @@ class WorkerInventory:
         name = self.registered_as(worker, uid) or FORMER + uid
         return self.entry(name).namespace_prefix if name in self.entries else None
 
+    def is_orphan(self, worker: str) -> bool:
+        """Whether nothing declares it any more: it is remembered for the Jobs that are recorded there."""
+        return self.entry(worker).reason.startswith(SECRET_GONE)
+
     def check_identity(self, worker: str, uid: str, *, management_uid: str, has_prefix: bool) -> None:
         """Whether this worker may be this cluster.
 
@@ -162,7 +168,8 @@ class WorkerInventory:
         if known and known != uid:
             raise IdentityRejected(f"the kubeconfig leads to another cluster ({uid}) than before ({known})")
         if other := self.registered_as(worker, uid):
-            raise IdentityRejected(f"this cluster is registered already, as worker {other}")
+            left = ", whose Secret was deleted while Jobs are recorded there" if self.is_orphan(other) else ""
+            raise IdentityRejected(f"this cluster is registered already, as worker {other}{left}")
         if uid == management_uid and not has_prefix:
             raise IdentityRejected("this is the management cluster itself: it needs the annotation namespace-prefix")
 

@@ -24,6 +24,7 @@ from mirror.runtime.informer import Change, Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, Silence, State
+from mirror.workers.inventory import SECRET_GONE
 from mirror.workers.mirrors import MirrorHooks, MirrorStore
 from mirror.workers.pods import PodHost, PodWatches
 from mirror.workers.probes import cluster_uid
@@ -34,7 +35,6 @@ from mirror.workers.verdicts import REJECTIONS, Verdicts, summary_of
 from mirror.workers.watching import MirrorWatches, WatchHooks, WatchSettings
 
 HEARTBEAT_SECONDS = 10.0
-SECRET_GONE = "its Secret was deleted"
 NOT_GONE = Problem(
     f"metadata.annotations[{names.GONE}]",
     "says that nothing runs there any more, but it is reachable",

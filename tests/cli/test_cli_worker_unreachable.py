@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from mirror.cli.user.failures import Failure
 from mirror.cli.worker import add, check
 from mirror.cli.worker.check import lines
 from mirror.cli.worker.operations.checking import probing
+from mirror.model import names
 
 __all__ = ["clusters"]
 
@@ -65,6 +67,34 @@ async def test_a_closed_port_is_connection_refused(worker: Clusters) -> None:
     assert [*FINE, "connection", "manager"] == [what for what, _, _ in found]
     assert found[2][1:][0] == "fail"
     assert found[2][2].endswith(": connection refused")
+
+
+async def test_the_managers_own_reason_follows_a_refused_kubeconfig(worker: Clusters) -> None:
+    """What is not allowed here may be allowed there, and something else be wrong."""
+    why = "this cluster is registered already, as worker west"
+    entry = json.dumps({"state": "Lost", "since": "2026-03-01T12:00:00Z", "reason": why})
+    record = {"metadata": {"name": names.WORKERS_CONFIGMAP, "namespace": HOME}, "data": {"east": entry}}
+    await worker.management.api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
+    async with check.clusters.home(worker.where) as home:
+        (report,) = await check.reports(home, check.Asked(where=worker.where))
+
+    assert [(one.what, one.verdict) for one in report.findings[1:]] == [("kubeconfig", "fail"), ("manager", "fail")]
+    assert "loopback" in report.findings[1].text
+    assert why in report.findings[2].text
+
+
+async def test_the_check_of_a_worker_that_was_renamed_names_its_old_name(worker: Clusters) -> None:
+    """Under that name its Jobs go on."""
+    uid = (await worker.east.api.get("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
+    entry = json.dumps({"state": "Lost", "uid": uid, "reason": "its Secret was deleted; no Secret registers it"})
+    record = {"metadata": {"name": names.WORKERS_CONFIGMAP, "namespace": HOME}, "data": {"old": entry}}
+    await worker.management.api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
+    async with check.clusters.home(worker.where) as home:
+        (report,) = await check.reports(home, check.Asked(allow=("loopback",), where=worker.where))
+    [identity] = [one for one in report.findings if one.what == "identity"]
+
+    assert "as worker old, whose Secret was deleted" in identity.text
+    assert identity.fix == "mirror worker remove east, then add it under old"
 
 
 async def test_a_name_that_does_not_exist_is_dns(worker: Clusters) -> None:

@@ -220,7 +220,7 @@ ON_CLUSTER = {
     "events trian": 'jobs.batch "trian" not found in namespace team-a .*; did you mean train?',
     "diff trian": 'jobs.batch "trian" not found in namespace team-a .*; did you mean train?',
     "pods train --manager-namespace nowhere": "access endpoint not readable: missing permission: get configmaps",
-    "pods train --server https://127.0.0.1:9": "the manager is unreachable: connection refused",
+    "pods train --server https://127.0.0.1:9": "the manager is unreachable: connection refused; .* the manager runs",
     "get -A": "missing permission: list jobs.batch in all namespaces",
     "explain train -n other": "missing permission: get jobs.batch in namespace other",
     "worker list": "missing permission: list secrets in namespace jobmirror-system",

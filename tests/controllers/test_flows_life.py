@@ -171,7 +171,7 @@ async def test_what_is_reverted_twice_is_reported_not_fought() -> None:
             east.server.edit("jobs", "train", lambda body: body["spec"].update(parallelism=1))
             await manager.settle(11)
         assert len(east.writes()) - before == 2
-        assert "reverts" in world.annotation(WAITING)
+        assert world.annotation(WAITING) == "worker east reverts changes to the mirror: spec.parallelism"
 
 
 async def test_a_refused_change_is_reported_and_tried_again_later() -> None:

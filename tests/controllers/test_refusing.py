@@ -12,6 +12,7 @@ QUOTA = (
 )
 POLICY = "jobs.batch \"train\" is forbidden: ValidatingAdmissionPolicy 'no-root' with binding 'all' denied request: "
 GOING = 'things.example.com "a" is forbidden: create not allowed while custom resource definition is terminating'
+FAILING = 'Internal error occurred: failed calling webhook "w": failed to call webhook: Post "https://h.ns.svc:443/": '
 WEBHOOK = 'admission webhook "jobs.acme.io" denied the request'
 
 
@@ -55,6 +56,24 @@ WEBHOOK = 'admission webhook "jobs.acme.io" denied the request'
                 500, "InternalError", 'Internal error occurred: failed calling webhook "w": Post "https://x"'
             ),
             "its admission webhook w fails (500 InternalError)",
+        ),
+        (
+            ServerFailure(500, "InternalError", FAILING + "context deadline exceeded"),
+            "its admission webhook w fails: no response in time (500 InternalError)",
+        ),
+        (
+            ServerFailure(500, "InternalError", FAILING + "dial tcp 10.0.0.7:443: connect: connection refused"),
+            "its admission webhook w fails: connection refused (500 InternalError)",
+        ),
+        (
+            ServerFailure(500, "InternalError", FAILING + 'no endpoints available for service "hook"'),
+            "its admission webhook w fails: its Service has no endpoints (500 InternalError)",
+        ),
+        (
+            ServerFailure(
+                500, "InternalError", 'failed calling webhook "w": failed to call webhook: service "h" not found'
+            ),
+            "its admission webhook w fails: its Service does not exist (500 InternalError)",
         ),
         (
             Invalid(422, "Invalid", "Job is invalid: {secret}", (Cause("spec.template", "FieldValueInvalid", "s"),)),

@@ -89,6 +89,18 @@ REASONS = {
 }
 
 
+def test_a_failed_one_has_the_words_of_its_end() -> None:
+    """The reason alone is for machines: a rule of podFailurePolicy names the container and its exit code in words."""
+    said = "Container main for pod a/b failed with exit code 42 matching FailJob rule at index 0"
+    seen = view_of(JOB, job(PLACED, true("Failed", reason="PodFailurePolicy", message=said)))
+    assert (seen.because, seen.message, seen.why) == ("PodFailurePolicy", said, f"PodFailurePolicy: {said}")
+    assert view_of(JOB, job(true("Failed", reason="Bad", message="a\x1bb" + "x" * 2000))).why.isprintable()
+    done = view_of(JOB, job(PLACED, true("Complete", reason="CompletionsReached", message="Reached expected number")))
+    assert (done.message, done.why) == ("", "CompletionsReached")
+    goes = view_of(JOB, job(true("Failed", reason="Bad", message="words"), metadata=GOES))
+    assert goes.why == "deletion requested"
+
+
 @pytest.mark.parametrize(("found", "state", "because"), REASONS.values(), ids=REASONS)
 def test_there_is_a_reason_where_somebody_would_ask(found: Object, state: str, because: str) -> None:
     """The page, access and commands show this text; only what runs or is complete needs none."""

@@ -161,7 +161,7 @@ def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
             ("State", view.state),
             ("Worker", view.worker or NONE),
             ("Reason", reason),
-            (message, "" if is_over else view.because),
+            (message, view.message if is_over else view.because),
             ("Created", _when(view.created, now)),
             ("Started", _when(view.started, now)),
             ("Finished", _when(view.finished, now)),

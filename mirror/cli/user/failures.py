@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import click
 
-from mirror.cli.advice import fix_of
+from mirror.cli.advice import fix_of, fix_of_manager
 from mirror.kube.errors import (
     ApiError,
     BadAnswer,
@@ -100,8 +100,9 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
         case ApiError():
             return Failure(f"{doing.cluster} answered {error.code}: {error.brief or error.reason}")
         case Unreachable() | OutcomeUnknown():
+            advice = fix_of_manager if doing.cluster == MANAGER else fix_of
             why, where = describe(error), f" ({doing.server})" if doing.server else ""
-            return Failure(f"{doing.cluster}{where} is unreachable: {why}; {fix_of(why)}")
+            return Failure(f"{doing.cluster}{where} is unreachable: {why}; {advice(why)}")
         case BadAnswer():
             fix = "; check the server's address in the kubeconfig" if doing.server else ""
             return Failure(f"{doing.cluster} sent an invalid response: {error}{fix}")

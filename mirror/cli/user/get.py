@@ -337,7 +337,7 @@ def columns(now: datetime, wanted: Wanted, *, with_kinds: bool = False, with_lag
 def why(view: JobView, now: datetime) -> str:
     """Why it waits or makes no progress; of pods that are not ready, for how long."""
     if view.reason != Reason.PODS_NOT_READY or not view.obstructed_at:
-        return view.because
+        return view.why
     return f"{view.because} for {printing.lasted(view.obstructed_at, '', now)}"
 
 

@@ -128,6 +128,7 @@ def progress(found: Object) -> Progress:
     return Progress(
         end=end.type if end else "",
         end_reason=(end.reason or "") if end else "",
+        end_message=(end.message or "") if end and end.type == conditions.FAILED else "",
         ended_at=(end.last_transition_time or "") if end else "",
         # Of a mirror of which nothing ran, and that is gone, the API keeps a start (V37, D31).
         started_at="" if held is not None and held.reason == RETRIED else status.start_time or "",

@@ -209,6 +209,12 @@ class Form(msgspec.Struct, frozen=True, dict=True):
         said = self.end_condition(status).get("reason") or status.get("reason")
         return views.text(said) if self.end_of(status) else ""
 
+    def end_message(self, status: Mapping[str, Json]) -> str:
+        """What its status says of a failure, in words; empty where it does not tell."""
+        if self.end_of(status) != "Failed":
+            return ""
+        return views.text(self.end_condition(status).get("message") or status.get("message"))
+
     def ended_at(self, status: Mapping[str, Json]) -> str:
         """When it ended, as its status has it; empty while it goes on, or where that does not tell."""
         if not self.end_of(status):

@@ -122,6 +122,7 @@ class DeclaredKind:
         return Progress(
             end=end,
             end_reason=self._form.end_reason(status),
+            end_message=self._form.end_message(status),
             ended_at=self._form.ended_at(status),
             started_at=views.text(status.get("startTime")),
             placed_at=views.text(placed.get("lastTransitionTime")) if is_placed else "",

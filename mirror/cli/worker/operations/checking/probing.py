@@ -87,7 +87,9 @@ async def examine(spec: WorkerSpec, context: Context, *, by: str = "") -> list[F
             findings += await _examine_live(_Target(spec, by), kubeconfig, client, endpoint, context)
     except KubeconfigRefused as error:
         findings.append(fail("kubeconfig", f"refused: {describe_refusal(error)}", error.fix))
-        return findings
+        # What is allowed here may be otherwise there.
+        heard = [judging.judge_entry(name, context.inventory.entry(name))]
+        return findings + [one for one in heard if context.inventory.entry(name).reason]
     findings.append(judging.judge_entry(name, context.inventory.entry(name)))
     return findings
 
@@ -231,8 +233,10 @@ def _judge_identity(target: _Target, uid: str, context: Context) -> Finding:
     try:
         context.inventory.check_identity(spec.name, uid, management_uid=context.management_uid, has_prefix=has_prefix)
     except IdentityRejected as error:
-        fix = f"mirror worker remove {spec.name}, then add it under a name of its own"
-        return fail("identity", str(error), f"declare it under a name of its own, instead of by {by}" if by else fix)
+        other = context.inventory.registered_as(spec.name, uid)
+        name = other if other and context.inventory.is_orphan(other) else "a name of its own"
+        fix = f"mirror worker remove {spec.name}, then add it under {name}"
+        return fail("identity", str(error), f"declare it under {name}, instead of by {by}" if by else fix)
     return ok("identity", f"cluster {uid}")
 
 
