@@ -38,6 +38,9 @@ REASONS: Mapping[Obstacle, Reason] = {
 """The reason of a source that waits: that of the worker with the least in the way, which comes last in ``Obstacle``."""
 
 
+_NO_WORKERS = "no worker is registered"
+
+
 def why_none(
     obstacles: Obstacles, index: WorkerIndex, request: PlacementRequest, details: Mapping[str, str]
 ) -> Obstruction:
@@ -49,7 +52,7 @@ def why_none(
     """
     workers = _united(workers for _, workers in obstacles.by_reason)
     if not workers:
-        return Obstruction(Reason.NO_WORKERS, "no worker is registered")
+        return Obstruction(Reason.NO_WORKERS, _NO_WORKERS)
     least, _ = obstacles.by_reason[-1]
     if least is not Obstacle.LABELS_DO_NOT_MATCH:
         workers &= ~_united(found for one, found in obstacles.by_reason if one is Obstacle.LABELS_DO_NOT_MATCH)
@@ -167,9 +170,16 @@ def _without_effect(index: WorkerIndex, request: PlacementRequest) -> str:
 def of_each(
     obstacles: Obstacles, index: WorkerIndex, request: PlacementRequest, details: Mapping[str, str]
 ) -> dict[str, str]:
-    """Every worker that something speaks against, with its reason."""
+    """Every worker that something speaks against, with its reason; under ``""`` what is no single worker's."""
     workers = _united(workers for _, workers in obstacles.by_reason)
-    return {name: text for name, _, text in _parts(obstacles, workers, index, request, details)}
+    found = {name: text for name, _, text in _parts(obstacles, workers, index, request, details)}
+    if obstacles.eligible:
+        return found
+    if not workers:
+        return {"": _NO_WORKERS}
+    least, _ = obstacles.by_reason[-1]
+    hint = _unknown_label(index, request) if least is Obstacle.LABELS_DO_NOT_MATCH else ""
+    return {"": hint, **found} if hint else found
 
 
 Part = tuple[str, Workers, str]

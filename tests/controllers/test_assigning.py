@@ -156,11 +156,13 @@ class Both:
         for one in model.waiting.values():
             against = {name: obstacle(one.request, worker) for name, worker in self.workers().items()}
             told = {name: DETAIL.sub("", why) for name, why in real.obstacles(one.request, {}).items()}
+            of_all = told.pop("", "")  # of a label that no worker has, say
             assert told == {name: str(why) for name, why in against.items() if why}
             found = real.why(one.request, {})
             assert found is None if None in against.values() else found is not None
             if found is not None:
-                assert DETAIL.sub("", found.text) == listed(against)
+                expected = [of_all] * bool(of_all and against) + [listed(against)]
+                assert DETAIL.sub("", found.text) == "; ".join(expected)
 
     def workers(self) -> dict[str, Candidate]:
         return {one.name: one for one in self.model.loaded()}

@@ -371,7 +371,10 @@ async def test_a_draft_is_compared_before_it_exists() -> None:
 
         texts = " ".join(one["text"] for one in got.json["report"]["cautions"])
         assert [word for word in ("ServiceAccount robot", "Secret keys") if word not in texts] == []
-        assert got.json["lacks"] == {"east": "labels do not match worker-selector"}
+        assert got.json["lacks"] == {
+            "": "no worker has name=west (did you mean name=east?)",
+            "east": "labels do not match worker-selector",
+        }
         assert other.code == 403
         assert await world.source("new") is None
 

@@ -182,3 +182,17 @@ def test_a_refusal_is_given_in_the_words_of_the_worker() -> None:
     assert why(index, request, east="quota\nexceeded") == "east: quota\\nexceeded"
     assert why(index, request) == "east: refused"
     assert reasons.of_each(index.obstacles(request), index, request, {"east": "quota"}) == {"east": "quota"}
+
+
+def test_what_is_no_single_workers_is_told_beside_them() -> None:
+    """``diff`` shows it before the Job is made: no worker at all, or a selector that is most likely misspelt."""
+    none = index_of()
+    assert reasons.of_each(none.obstacles(WISH), none, WISH, {}) == {"": "no worker is registered"}
+    index, request = (
+        index_of(Candidate("east", labels={"region": "eu"})),
+        PlacementRequest("team-a", parse_selector("region=ue")),
+    )
+    assert reasons.of_each(index.obstacles(request), index, request, {}) == {
+        "": "no worker has region=ue (did you mean region=eu?)",
+        "east": "labels do not match worker-selector (region is eu)",
+    }
