@@ -49,6 +49,26 @@ async def probe_fails(play: Play) -> AsyncGenerator[Sight, None]:
     yield over()
 
 
+async def probe_kills(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(nodeName=NODE, restartPolicy="OnFailure")
+    killed = {"exitCode": 137, "reason": "Error"}
+    await writes(play, waiting("CrashLoopBackOff", "back-off 40s restarting failed container", last=killed, restarts=3))
+    await warns(play, "Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503")
+    yield told("CrashLoopBackOff", "exit code 137; Liveness probe failed: HTTP probe failed with statuscode: 503")
+    await writes(play, RUNNING)
+    yield over()
+
+
+async def pull_secret_missing(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(nodeName=NODE, imagePullSecrets=[{"name": "regcred"}])
+    await writes(play, waiting("ErrImagePull", "failed to resolve reference: no basic auth credentials"))
+    why = "Unable to retrieve some image pull secrets (regcred)"
+    await warns(play, "FailedToRetrieveImagePullSecret", f"{why}; attempting to pull the image may not succeed.")
+    yield told("ImagePullBackOff", f"no basic auth credentials; {why}")
+    await writes(play, RUNNING)
+    yield over()
+
+
 async def node_not_ready(play: Play) -> AsyncGenerator[Sight, None]:
     await play.create(nodeName=NODE)
     await writes(play, _UNREADY)
@@ -333,7 +353,8 @@ async def release_refused(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 STORIES = (
-    scheduler_missing, claim_of_device_missing, kubelet_away, probe_fails, node_not_ready, network_not_ready,
+    scheduler_missing, claim_of_device_missing, kubelet_away, probe_fails, probe_kills, pull_secret_missing,
+    node_not_ready, network_not_ready,
     pods_do_not_end, device_missing, pods_preempted, command_missing, scheduling_gated, init_container_crashes,
     quota_wants_limits, suspended_there, mirror_kept, change_refused, dependency_differs, annotations_without_effect,
     image_invalid, too_much_goes_along, copying_forbidden, labels_removed, mirror_gone_before_its_pods, lease_expired,

@@ -6,6 +6,7 @@ Only pods that are in trouble are kept, and of them a few hundred bytes (D29). U
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -62,11 +63,17 @@ EVENTS: dict[str, Reason] = {
     "FailedPrepareDynamicResources": Reason.FAILED_CREATE_POD_SANDBOX,
     "NodeNotReady": Reason.PODS_NOT_READY,
     "Unhealthy": Reason.PODS_NOT_READY,
+    "FailedToRetrieveImagePullSecret": Reason.PODS_NOT_READY,
 }
 """Events about pods that report what no status does. Those about readiness are of pods that run, and count only for as
 long as pods are not ready for longer than they may be (``decide.following``)."""
 CREATE_EVENTS = frozenset(("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod"))
 """Events about what makes pods, where none may be created: of the Job controller, training-operator and KubeRay."""
+_CAUSES: dict[str, re.Pattern[str]] = {
+    Reason.CRASH_LOOP_BACK_OFF: re.compile(r"(?:Liveness|Startup) probe failed.*"),
+    Reason.IMAGE_PULL_BACK_OFF: re.compile(r"[^;]* image pull secrets? [^;]*"),
+}
+"""What a kubelet warns of that explains such a trouble of the same pod: it ends containers whose probe fails."""
 _MARKS = (b'"waiting"', b'"Failed"', b'"Unschedulable"', b'"SchedulingGated"')
 """One of them is in the status of a pod in trouble."""
 _RUNTIMES_ERROR = "unable to start container process: "
@@ -342,3 +349,11 @@ def refused_create(message: str) -> Trouble:
     # Without the name that a pod would have had: each attempt has another one.
     head, marker, rest = text.partition(" is forbidden: ")
     return Trouble(reason, _cut(rest if marker and head.startswith("pods ") else text))
+
+
+def explained(trouble: Trouble, warned: Iterable[Trouble]) -> Trouble:
+    """With what was warned of the same pod, where that says why."""
+    cause = _CAUSES.get(trouble.reason)
+    found = (cause.match(one.text) for one in warned if cause is not None and one.reason == Reason.PODS_NOT_READY)
+    text = next((one[0] for one in found if one is not None), "")
+    return Trouble(trouble.reason, f"{trouble.text}; {text}", trouble.has_failed) if text else trouble

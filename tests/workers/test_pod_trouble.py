@@ -15,6 +15,7 @@ from mirror.workers.pod_trouble import (
     LONGEST_TEXT,
     Trouble,
     condensed,
+    explained,
     may_hold,
     refused_create,
     stored_source,
@@ -335,3 +336,39 @@ def test_why_pods_cannot_be_created_is_without_what_changes_with_each_attempt(me
     assert found.reason == reason
     assert "x7k2p" not in found.text
     assert not found.text.startswith(("Error", "Failed"))
+
+
+@pytest.mark.parametrize(
+    ("trouble", "warned", "text"),
+    [
+        pytest.param(
+            Trouble("CrashLoopBackOff", "container main: exit code 137"),
+            ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503"),
+            "container main: exit code 137; Liveness probe failed: HTTP probe failed with statuscode: 503",
+            id="a kubelet that ends the container",
+        ),
+        pytest.param(
+            Trouble("CrashLoopBackOff", "container main: exit code 1"),
+            ("Unhealthy", "Readiness probe failed: connection refused"),
+            "container main: exit code 1",
+            id="a probe that ends nothing",
+        ),
+        pytest.param(
+            Trouble("ImagePullBackOff", "container main: image any"),
+            (
+                "FailedToRetrieveImagePullSecret",
+                "Unable to retrieve some image pull secrets (regcred); attempting to pull the image may not succeed.",
+            ),
+            "container main: image any; Unable to retrieve some image pull secrets (regcred)",
+            id="a secret that is not there",
+        ),
+        pytest.param(
+            Trouble("Unschedulable", "no node"), ("Unhealthy", "Liveness probe failed"), "no node", id="another trouble"
+        ),
+    ],
+)
+def test_a_warning_that_says_why_is_added(trouble: Trouble, warned: tuple[str, str], text: str) -> None:
+    """An exit code of 137 alone is no explanation, and neither is an image that cannot be pulled."""
+    found = warned_of(*warned)
+    assert found is not None
+    assert explained(trouble, [trouble, found]) == Trouble(trouble.reason, text)
