@@ -50,7 +50,7 @@ async def probe_fails(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 async def probe_kills(play: Play) -> AsyncGenerator[Sight, None]:
-    await play.create(nodeName=NODE, restartPolicy="OnFailure")
+    await play.create(play.job(backoffLimit=6), nodeName=NODE, restartPolicy="OnFailure")
     killed = {"exitCode": 137, "reason": "Error"}
     await writes(play, waiting("CrashLoopBackOff", "back-off 40s restarting failed container", last=killed, restarts=3))
     await warns(play, "Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503")

@@ -16,7 +16,6 @@ from mirror.controllers.sources import Sources
 from mirror.decide.snapshot import Memory, Snapshot
 from mirror.kinds.base import BadAnnotation, Kind
 from mirror.kinds.dependencies import BadCarry, requested_kinds
-from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.retries import AVOIDED_SECONDS
@@ -26,13 +25,11 @@ from mirror.placement.preferences import BadPreference, order_of, priority_of, s
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.placement.waiting import Waiter
 from mirror.workers.connection import State
-from mirror.workers.inventory import IdentityRejected
+from mirror.workers.inventory import DECLARED_WRONG
 from mirror.workers.worker import Worker
 
 T = TypeVar("T")
 TRIED_TEXT = "no pod of it became ready there"
-DECLARED_WRONG = (KubeconfigRefused.__name__, IdentityRejected.__name__)
-"""What has to be mended where a worker is declared: waiting does not help."""
 
 
 def placement_request_of(kind: Kind, found: Object, memory: Memory) -> PlacementRequest:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from mirror.kube.kubeconfig_node import KubeconfigRefused
 from mirror.kube.objects import JUNK, Object
 
 SECRET_GONE = "its Secret was deleted"
@@ -64,7 +65,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     fence_unsettled_until: str = ""
     """Its clock has moved: who is lost before this time has leases that nobody can count on."""
     refusal: str = ""
-    """Why what declares it is at fault, as an event's reason. Written for those who only assign it, as what follows."""
+    """Why what declares it is at fault, as an event's reason. Written for commands, and for those who only assign."""
     unserved: tuple[str, ...] = ()
     """The kinds that it does not serve, by name."""
 
@@ -88,6 +89,10 @@ def kept_labels(labels: Iterable[tuple[str, str]]) -> tuple[dict[str, str], int]
 
 class IdentityRejected(ValueError):
     """A kubeconfig leads to a cluster that it must not lead to (D19)."""
+
+
+DECLARED_WRONG = (KubeconfigRefused.__name__, IdentityRejected.__name__)
+"""What has to be mended where a worker is declared: waiting does not help."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,8 +376,9 @@ class Registry:
         entry = msgspec.structs.replace(
             before, state=state, lost_since=lost_since, reason=reason, declared=declared, remark=remark
         )
-        if self._settings.share.slot is not None:  # who assigns it knows only what is written
-            entry = entry.with_more(worker.refusal, worker.unserved_kinds)
+        # Who assigns it for a slot knows only what is written; so do commands.
+        has_slot = self._settings.share.slot is not None
+        entry = entry.with_more(worker.refusal, worker.unserved_kinds if has_slot else frozenset())
         if entry == before or connection.state is State.CONNECTING:
             return
         entry = msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=written(connection.since))

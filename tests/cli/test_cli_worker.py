@@ -445,6 +445,32 @@ def test_where_the_rights_come_from_is_said_once() -> None:
         assert "specify either --context or --from-secret" in result.output
 
 
+@pytest.mark.parametrize(
+    ("data", "entry"),
+    [
+        pytest.param({}, {"state": "Lost", "reason": "data.kubeconfig: is missing"}, id="no kubeconfig"),
+        pytest.param(
+            {"kubeconfig": "e30="},
+            {"state": "Lost", "reason": "kubeconfig refused: clusters: is missing", "refusal": "KubeconfigRefused"},
+            id="one that the manager refuses",
+        ),
+    ],
+)
+async def test_a_worker_that_is_declared_wrongly_is_not_schedulable(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str], data: dict[str, str], entry: dict[str, str]
+) -> None:
+    """As Jobs that wait for it say: ``misconfigured``."""
+    labels = {names.WORKER: "true"}
+    secret = {"metadata": {"name": "east", "namespace": HOME, "labels": labels}, "data": data}
+    await clusters.management.api.create(f"/api/v1/namespaces/{HOME}/secrets", secret)
+    record = {"metadata": {"name": names.WORKERS_CONFIGMAP, "namespace": HOME}, "data": {"east": json.dumps(entry)}}
+    await clusters.management.api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
+
+    await listing.show(clusters.where, "text")
+
+    assert "no (misconfigured)" in capsys.readouterr().out
+
+
 async def test_a_worker_that_something_else_declares_is_listed_by_what_is_recorded(
     clusters: Clusters, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -375,7 +375,7 @@ async def test_a_cluster_is_not_taken_under_another_name_while_jobs_are_on_the_o
     async with manager_of(world) as manager:
         await manager.settle(130)
         assert manager.registry.workers["north"].connection.because == (
-            "this cluster is registered already, as worker east"
+            "this cluster is registered already, as worker east, whose Secret was deleted while Jobs are recorded there"
         )
         assert world.placed() == "east"
 

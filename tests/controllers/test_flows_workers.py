@@ -245,19 +245,7 @@ async def test_a_cluster_is_registered_once() -> None:
         assert not manager.registry.workers["twin"].is_reachable
         assert "registered already, as worker east" in world.record()["twin"]
         assert "deleted" not in world.record()["twin"]
-
-
-async def test_a_worker_that_is_renamed_while_it_has_jobs_is_told_of_them() -> None:
-    """D15: its old name stays for as long as Jobs are recorded there, though no Secret has it any more."""
-    async with two_workers() as (world, manager):
-        world.create(job())
-        await manager.settle()
-        world.management.server.remove("secrets", "east", HOME)
-        await manager.settle(5)
-        world.register("new", leads_to="east")
-        await manager.settle(5)
-        why = "registered already, as worker east, whose Secret was deleted while Jobs are recorded there"
-        assert why in manager.registry.workers["new"].connection.because
+        assert '"refusal":"IdentityRejected"' in world.record()["twin"]
 
 
 async def test_the_management_cluster_is_a_worker_only_with_a_prefix() -> None:

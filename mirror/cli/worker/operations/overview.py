@@ -17,7 +17,7 @@ from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
-from mirror.workers.inventory import Declared, Entry, WorkerInventory
+from mirror.workers.inventory import DECLARED_WRONG, Declared, Entry, WorkerInventory
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import token_of
 
@@ -131,7 +131,10 @@ def _row(name: str, secret: Object | None, entry: Entry, jobs: int) -> Row:
     reasons = [entry.reason, entry.remark, problem if problem not in entry.reason else ""]
     said = spec or declared or Declared()
     prefix_differs = spec is not None and bool(entry.uid) and entry.namespace_prefix != spec.namespace_prefix
+    # Of a Secret that cannot be read, and of a kubeconfig that the manager refuses, no Job goes there either.
+    is_unread = secret is not None and spec is None
     problems = bool(spec.problems) if spec is not None else bool(declared and declared.misconfigured)
+    problems = problems or is_unread or entry.refusal in DECLARED_WRONG
     return Row(
         name=name,
         state=clean(entry.state) or UNKNOWN,
