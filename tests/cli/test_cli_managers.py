@@ -15,7 +15,7 @@ from test_cli_worker import HOME, Clusters, clusters
 
 from mirror.cli.main import main
 from mirror.cli.worker.clusters import home
-from mirror.cli.worker.operations.managers import Managers, managers_of
+from mirror.cli.worker.operations.managers import Managers, managers_of, no_leader_of
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.declared.recorded import text_of
 from mirror.kube.objects import decode_object
@@ -99,6 +99,33 @@ def test_what_is_no_lease_of_a_manager_disturbs_nothing(spec: Any) -> None:
     """Others may write Leases in that namespace."""
     strange = {"metadata": {"name": names.LEASE}, "spec": spec}
     assert [state for _, state, *_ in told(found(strange))] in ([], ["Expired"])
+
+
+@pytest.mark.parametrize(
+    ("leases", "told"),
+    [
+        pytest.param((), "", id="no manager has been there"),
+        pytest.param((lease(names.LEASE, "a"),), "", id="one leads"),
+        pytest.param((lease(names.LEASE, "a", age=31),), "last renewed at 2026-11-27T07:59:29", id="it was killed"),
+        pytest.param((lease(names.LEASE, ""),), "no manager leads", id="it was stopped"),
+        pytest.param((lease(names.JOB_CONTROLLER_LEASE, "x", age=99),), "", id="another's Lease"),
+    ],
+)
+def test_that_nobody_leads_is_told(leases: Sequence[Any], told: str) -> None:
+    """States of workers are then as somebody has left them."""
+    said = no_leader_of([decode_object(msgspec.json.encode(one)) for one in leases], NOW)
+    assert bool(said) == bool(told)
+    assert told in said
+
+
+@pytest.mark.parametrize("command", [("worker", "list"), ("worker", "check")], ids=" ".join)
+async def test_commands_for_workers_tell_that_nobody_leads(clusters: Clusters, command: Sequence[str]) -> None:
+    """Beside the output, so that programs that read it are not disturbed."""
+    gone = lease(names.LEASE, "a", age=99, now=datetime.now(UTC))
+    await clusters.management.api.create(f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases", gone)
+    said = await run(clusters, "-o", "json", command=command)
+    assert said.stderr.startswith("Note: no manager leads (Lease jobmirror-manager, last renewed at ")
+    assert json.loads(said.stdout)["items"] == []
 
 
 async def run(clusters: Clusters, *more: str, command: Sequence[str] = ("managers",)) -> Result:

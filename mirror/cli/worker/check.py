@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import click
 import msgspec
@@ -19,6 +20,7 @@ from mirror.cli.worker.operations import worker_objects
 from mirror.cli.worker.operations.checking import judging
 from mirror.cli.worker.operations.checking.judging import Finding, has_failed
 from mirror.cli.worker.operations.checking.probing import Context, examine
+from mirror.cli.worker.operations.managers import no_leader
 from mirror.cli.worker.operations.overview import tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.cli.worker.operations.worker_objects import Gone, Unusable, WorkerObject
@@ -61,6 +63,9 @@ async def check(asked: Asked) -> None:
             found = await reports(home, asked)
             if not found:
                 await home.check_namespace()
+            note = await no_leader(home, datetime.now(UTC))
+    if note:
+        click.echo(f"Note: {note}", err=True)
     if asked.form == "text":
         for report in found:
             printing.say(lines(report.worker, report.findings, display()))

@@ -12,6 +12,7 @@ from mirror.cli.user.running import progress
 from mirror.cli.user.terminal import display
 from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations.managers import no_leader
 from mirror.cli.worker.operations.overview import UNKNOWN, Row, overview
 from mirror.model.durations import human_duration
 
@@ -23,6 +24,7 @@ async def show(where: Where, form: Format) -> None:
             rows = await overview(home)
             if all(row.state == UNKNOWN for row in rows):  # perhaps it is another namespace's manager
                 await home.check_namespace()
+            note = await no_leader(home, datetime.now(UTC))
     if form in ("json", "yaml"):
         click.echo(printing.listing("Worker", rows, form))
     elif form == "name":
@@ -32,6 +34,8 @@ async def show(where: Where, form: Format) -> None:
     else:
         wide = form == "wide"
         printing.say(printing.table(columns(datetime.now(UTC)), rows, wide=wide, on=display(abridged=not wide)))
+    if note:
+        click.echo(f"Note: {note}", err=True)
 
 
 def columns(now: datetime) -> list[Column[Row]]:

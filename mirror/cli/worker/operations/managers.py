@@ -10,10 +10,11 @@ from datetime import datetime
 import msgspec
 
 from mirror.batch import times
-from mirror.cli.worker.operations.sites import ManagementCluster
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.kube.objects import Object
 from mirror.kube.resources import LEASES
 from mirror.model import names
+from mirror.model.text import clean
 from mirror.sharding.board import ObservedLease, observed_lease
 from mirror.sharding.slots import Slot, is_member_lease, slot_of_lease
 
@@ -51,6 +52,26 @@ async def managers(home: ManagementCluster, now: datetime) -> Managers:
         ClusterError: Leases may not be listed.
     """
     return managers_of([one async for one in home.site.each(LEASES, namespace=home.namespace)], now)
+
+
+async def no_leader(home: ManagementCluster, now: datetime) -> str:
+    """That nobody leads, so that what is recorded of workers may be old; empty where somebody does, or nobody knows."""
+    try:
+        leases = [one async for one in home.site.each(LEASES, namespace=home.namespace)]
+    except ClusterError:
+        return ""
+    return no_leader_of(leases, now)
+
+
+def no_leader_of(leases: Iterable[Object], now: datetime) -> str:
+    """The same, as these Leases say; without one of a leader there is nothing to tell of."""
+    lease = next((_seen(one) for one in leases if one.metadata.name == names.LEASE), None)
+    if lease is None or lease.is_live(now.timestamp()):
+        return ""
+    since = f", last renewed at {clean(lease.renewed)}" if lease.renewed else ""
+    return (
+        f"no manager leads (Lease {names.LEASE}{since}): what is recorded of workers may be old; see: mirror managers"
+    )
 
 
 def managers_of(leases: Iterable[Object], now: datetime) -> Managers:
