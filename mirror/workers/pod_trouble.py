@@ -6,7 +6,7 @@ Only pods that are in trouble are kept, and of them a few hundred bytes (D29). U
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -351,9 +351,10 @@ def refused_create(message: str) -> Trouble:
     return Trouble(reason, _cut(rest if marker and head.startswith("pods ") else text))
 
 
-def explained(trouble: Trouble, warned: Iterable[Trouble]) -> Trouble:
-    """With what was warned of the same pod, where that says why."""
+def first_explained(found: Sequence[tuple[str, Trouble]]) -> tuple[str, Trouble]:
+    """The first of these troubles, each with its pod's name, and with what was warned of that pod if that says why."""
+    pod, trouble = found[0]
     cause = _CAUSES.get(trouble.reason)
-    found = (cause.match(one.text) for one in warned if cause is not None and one.reason == Reason.PODS_NOT_READY)
-    text = next((one[0] for one in found if one is not None), "")
-    return Trouble(trouble.reason, f"{trouble.text}; {text}", trouble.has_failed) if text else trouble
+    warned = (one.text for name, one in found if name == pod and one.reason == Reason.PODS_NOT_READY)
+    why = next(filter(None, map(cause.match, warned)), None) if cause is not None else None
+    return pod, Trouble(trouble.reason, f"{trouble.text}; {why[0]}", trouble.has_failed) if why is not None else trouble

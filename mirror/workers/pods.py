@@ -341,8 +341,7 @@ class PodWatches:
         """
         waiting, failed = self._troubles_of(source, namespace)
         if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
-            pod, trouble = waiting[0]
-            return self._told(pod, pod_trouble.explained(trouble, (one for name, one in waiting if name == pod)))
+            return self._told(*pod_trouble.first_explained(waiting))
         if failed and (len(failed) > 1 if is_stalled is None else is_stalled):
             return self._told(*failed[-1])
         return self._told(*waiting[0]) if waiting else None

@@ -15,7 +15,7 @@ from mirror.workers.pod_trouble import (
     LONGEST_TEXT,
     Trouble,
     condensed,
-    explained,
+    first_explained,
     may_hold,
     refused_create,
     stored_source,
@@ -371,4 +371,5 @@ def test_a_warning_that_says_why_is_added(trouble: Trouble, warned: tuple[str, s
     """An exit code of 137 alone is no explanation, and neither is an image that cannot be pulled."""
     found = warned_of(*warned)
     assert found is not None
-    assert explained(trouble, [trouble, found]) == Trouble(trouble.reason, text)
+    assert first_explained([("a", trouble), ("b", trouble), ("a", found)]) == ("a", Trouble(trouble.reason, text))
+    assert first_explained([("a", trouble), ("b", found)]) == ("a", trouble)
