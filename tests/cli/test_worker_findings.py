@@ -6,6 +6,7 @@ import pytest
 
 from mirror.cli.worker.operations.checking.judging import (
     MISSING,
+    fail,
     has_failed,
     judge_certificate,
     judge_clock,
@@ -132,6 +133,15 @@ def test_namespaces_must_be_there(seen: dict[str, str], may_create: bool, verdic
 def test_the_manager_has_a_say(entry: Entry, verdict: str) -> None:
     """It asks from another place, and knows what no question shows."""
     assert judge_entry("east", entry).verdict == verdict
+
+
+def test_a_worker_that_is_lost_although_all_goes_well_from_here_is_not_sent_to_other_checks() -> None:
+    """A watch that is refused, or another way there: no check above has failed."""
+    lost = Entry(state="Lost", reason="watch rejected: 403 Forbidden")
+    elsewhere = judge_entry("east", lost).fix
+    assert elsewhere.startswith("see failed checks above")
+    assert judge_entry("east", lost, [fail("TLS", "expired", "renew it")]).fix == elsewhere
+    assert judge_entry("east", lost, [ok("TLS", "valid")]).fix.startswith("nothing fails from here")
 
 
 def test_a_workers_words_move_no_cursor() -> None:

@@ -194,13 +194,23 @@ def judge_optional(what: str, allowed: Mapping[Permission, bool]) -> Finding:
     return ok(f"optional: {what}", f"not granted, and not needed without it: {', '.join(missing[:6])}")
 
 
-def judge_entry(worker: str, entry: Entry) -> Finding:
-    """What the manager itself says."""
+def judge_entry(worker: str, entry: Entry, seen: Sequence[Finding] | None = None) -> Finding:
+    """What the manager itself says.
+
+    Args:
+        worker: its name.
+        entry: what the manager has recorded of it.
+        seen: what was found from here, if that was asked for.
+    """
     if not entry.state:
         fix = "check that the manager runs in this namespace and is ready; if not, its log and /readyz say why"
         return warn("manager", "has not reported this worker yet", fix)
     if entry.state == State.LOST.value:
         fix = "see failed checks above; the manager retries automatically"
+        if seen is not None and not has_failed(seen):
+            fix = (
+                "nothing fails from here: check the manager's way there, and what refuses watches; it retries by itself"
+            )
         return fail("manager", f"lost the connection at {entry.lost_since or entry.since}: {entry.reason}", fix)
     if entry.reason:
         return warn("manager", f"{entry.state} since {entry.since}: {entry.reason}", "correct that annotation")

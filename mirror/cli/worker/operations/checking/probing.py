@@ -90,7 +90,7 @@ async def examine(spec: WorkerSpec, context: Context, *, by: str = "") -> list[F
         # What is allowed here may be otherwise there.
         heard = [judging.judge_entry(name, context.inventory.entry(name))]
         return findings + [one for one in heard if context.inventory.entry(name).reason]
-    findings.append(judging.judge_entry(name, context.inventory.entry(name)))
+    findings.append(judging.judge_entry(name, context.inventory.entry(name), findings))
     return findings
 
 
