@@ -54,7 +54,7 @@ async def probe_kills(play: Play) -> AsyncGenerator[Sight, None]:
     killed = {"exitCode": 137, "reason": "Error"}
     await writes(play, waiting("CrashLoopBackOff", "back-off 40s restarting failed container", last=killed, restarts=3))
     await warns(play, "Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503")
-    yield told("CrashLoopBackOff", "exit code 137; Liveness probe failed: HTTP probe failed with statuscode: 503")
+    yield told("CrashLoopBackOff", "exit code 137", "; Liveness probe failed: HTTP probe failed with statuscode: 503")
     await writes(play, RUNNING)
     yield over()
 
@@ -64,7 +64,7 @@ async def pull_secret_missing(play: Play) -> AsyncGenerator[Sight, None]:
     await writes(play, waiting("ErrImagePull", "failed to resolve reference: no basic auth credentials"))
     why = "Unable to retrieve some image pull secrets (regcred)"
     await warns(play, "FailedToRetrieveImagePullSecret", f"{why}; attempting to pull the image may not succeed.")
-    yield told("ImagePullBackOff", f"no basic auth credentials; {why}")
+    yield told("ImagePullBackOff", "no basic auth credentials", f"; {why}")
     await writes(play, RUNNING)
     yield over()
 
