@@ -351,6 +351,15 @@ def refused_create(message: str) -> Trouble:
     return Trouble(reason, _cut(rest if marker and head.startswith("pods ") else text))
 
 
+def most_said(before: Trouble, now: Trouble) -> Trouble:
+    """Of two warnings of one pod the newer one, unless only the other says why it is in trouble.
+
+    A pod whose probes all fail is warned of each in turn, and its text would change with every one (D21).
+    """
+    said, says = (any(cause.match(one.text) for cause in _CAUSES.values()) for one in (before, now))
+    return before if said and not says and before.reason == now.reason else now
+
+
 def first_explained(found: Sequence[tuple[str, Trouble]]) -> tuple[str, Trouble]:
     """The first of these troubles, each with its pod's name, and with what was warned of that pod if that says why."""
     pod, trouble = found[0]

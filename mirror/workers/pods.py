@@ -309,18 +309,18 @@ class PodWatches:
 
     def _note(self, uid: str, note: _Note) -> None:
         before = self._notes.pop(uid, None)
+        if before is not None:
+            note = msgspec.structs.replace(note, trouble=pod_trouble.most_said(before.trouble, note.trouble))
         self._notes[uid] = note
         self._noted.setdefault(note.source, set()).add(uid)
         for oldest in list(islice(self._notes, 2)):
-            is_over = self._now() - self._notes[oldest].noted_at > NEWEST_SECONDS
-            if is_over or len(self._notes) > MOST_WARNINGS:
+            if self._now() - self._notes[oldest].noted_at > NEWEST_SECONDS or len(self._notes) > MOST_WARNINGS:
                 self._forget(oldest)
         if before is None or before.trouble != note.trouble:
             self._host.on_change(note.source)
 
     def _forget(self, uid: str) -> None:
-        note = self._notes.pop(uid, None)
-        if note is None:
+        if (note := self._notes.pop(uid, None)) is None:
             return
         left = self._noted[note.source]
         left.discard(uid)

@@ -17,6 +17,7 @@ from mirror.workers.pod_trouble import (
     condensed,
     first_explained,
     may_hold,
+    most_said,
     refused_create,
     stored_source,
     stored_trouble,
@@ -373,3 +374,13 @@ def test_a_warning_that_says_why_is_added(trouble: Trouble, warned: tuple[str, s
     assert found is not None
     assert first_explained([("a", trouble), ("b", trouble), ("a", found)]) == ("a", Trouble(trouble.reason, text))
     assert first_explained([("a", trouble), ("b", found)]) == ("a", trouble)
+
+
+def test_a_probe_that_ends_containers_is_not_forgotten_for_one_that_does_not() -> None:
+    """Both are warned of in turn; the text would change with each."""
+    ends, other = (Trouble(Reason.PODS_NOT_READY, f"{probe} probe failed: 500") for probe in ("Liveness", "Readiness"))
+    assert most_said(ends, other) == ends
+    assert most_said(other, ends) == ends
+    assert most_said(other, other) == other
+    mount = Trouble(Reason.FAILED_MOUNT, "no such secret")
+    assert most_said(ends, mount) == mount
