@@ -13,7 +13,7 @@ import pytest
 
 from mirror.cli.user import get
 from mirror.cli.user.cluster import Cluster
-from mirror.cli.user.failures import Failure
+from mirror.cli.user.failures import Failure, OutOfReach
 from mirror.cli.user.get import Lags, Wanted
 from mirror.cli.user.naming import Chosen
 from mirror.cli.user.options import Where
@@ -37,7 +37,7 @@ class Manager:
     """Knows a lag of each Job that is under way; may refuse or be silent."""
 
     def __init__(self) -> None:
-        self.is_away = self.is_silent = self.refuses = False
+        self.is_away = self.is_silent = self.refuses = self.is_down = False
         self.silent_of: set[str] = set()
         self.asked: list[tuple[str, str | None]] = []
         self.left = 0
@@ -55,6 +55,8 @@ class Manager:
         self.asked.append((kind.name, namespace))
         if self.is_silent or kind.name in self.silent_of:
             await asyncio.Event().wait()
+        if self.is_down:
+            raise OutOfReach("manager is unreachable: connection refused")
         if self.refuses:
             raise Failure("it does not mirror this kind")
         return [msgspec.structs.replace(UNDER_WAY, lag_seconds=0.5)]
@@ -128,6 +130,19 @@ async def test_a_manager_that_is_away_or_refuses_is_no_failure(manager: Manager)
     assert await listed([UNDER_WAY]) == [None]
     manager.is_away, manager.refuses = False, True
     assert await listed([UNDER_WAY]) == [None]
+
+
+async def test_a_manager_that_cannot_be_reached_is_told_of_since_statuses_may_be_old(manager: Manager) -> None:
+    """One that serves no users is not: nobody could tell the difference between it and none."""
+    notes = []
+    for is_down in (False, True):
+        manager.is_away, manager.is_down = not is_down, is_down
+        async with Lags(WHERE, CLUSTER, BOTH) as lags:
+            lags.saw(JOB, [UNDER_WAY])
+            lags.saw(DRILL, [DRILLING])
+            assert await lags.added_to([UNDER_WAY, DRILLING]) == [UNDER_WAY, DRILLING]
+            notes.append(lags.unreachable)
+    assert notes == ["", "manager is unreachable: connection refused"]
 
 
 async def test_a_silent_manager_is_given_up(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:

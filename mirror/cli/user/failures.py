@@ -62,6 +62,10 @@ class Busy(Failure):
     """Too many requests at once; the same request succeeds later."""
 
 
+class OutOfReach(Failure):
+    """It cannot be reached, or does not answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Doing:
     """What was requested, in the words of a message about a missing permission."""
@@ -102,7 +106,7 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
         case Unreachable() | OutcomeUnknown():
             advice = fix_of_manager if doing.cluster == MANAGER else fix_of
             why, where = describe(error), f" ({doing.server})" if doing.server else ""
-            return Failure(f"{doing.cluster}{where} is unreachable: {why}; {advice(why)}")
+            return OutOfReach(f"{doing.cluster}{where} is unreachable: {why}; {advice(why)}")
         case BadAnswer():
             fix = "; check the server's address in the kubeconfig" if doing.server else ""
             return Failure(f"{doing.cluster} sent an invalid response: {error}{fix}")

@@ -20,7 +20,7 @@ import msgspec
 from mirror.batch.label_selectors import MalformedSelector, Requirement, matches, parse
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
-from mirror.cli.user.failures import Failure, KindNotServed, NotAllowed
+from mirror.cli.user.failures import Failure, KindNotServed, NotAllowed, OutOfReach
 from mirror.cli.user.naming import Chosen, chosen, kinds
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
@@ -131,6 +131,8 @@ async def get(where: Where, wanted: Wanted) -> None:
                 await cluster.check_namespace()
             missing = await _missing(cluster, seen, wanted)
     _print(seen, wanted, namespace=cluster.namespace)
+    if lags.unreachable:
+        printing.remark(f"Note: {lags.unreachable}. Statuses may be old, and LAG is not known.")
     if missing:
         raise Failure("; ".join(missing))
 
@@ -198,6 +200,8 @@ class Lags:
         self._to_ask: asyncio.Queue[Kind | None] = asyncio.Queue()
         self._seconds: dict[str, float | None] = {}
         self._asking: asyncio.Task[None] | None = None
+        self.unreachable = ""
+        """Why the manager, which serves users, did not; empty: it did, serves none, or was not asked."""
 
     async def __aenter__(self) -> Lags:
         return self
@@ -233,9 +237,14 @@ class Lags:
         with suppress(Failure):
             async with manager(self._where, self._cluster) as asked:
                 while (kind := await self._to_ask.get()) is not None:
-                    with suppress(Failure):  # it may not mirror this one
+                    try:
                         told = await asked.jobs(kind, self._namespace)
-                        self._seconds |= {view.uid: view.lag_seconds for view in told}
+                    except OutOfReach as failure:
+                        self.unreachable = failure.message
+                        return
+                    except Failure:  # it may not mirror this one
+                        continue
+                    self._seconds |= {view.uid: view.lag_seconds for view in told}
 
 
 def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
