@@ -93,7 +93,9 @@ def leave_what_others_write(seen: Snapshot) -> Plan | None:
     )
     if not runs_here and seen.memory.foreign_status_writes < FOREIGN_WRITES_TOLERATED:
         return None
-    why = f"another controller writes this {source.kind.name}'s status"
+    name, worker = source.kind.name, source.placed
+    twice = f"; its mirror on worker {worker} may run, too: delete this {name}, or stop that controller"
+    why = f"another controller writes this {name}'s status{twice if worker is not None else ''}"
     write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_CONFLICT, why))
     is_reported = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
     events = () if is_reported else (EmitEvent(Reason.STATUS_CONFLICT, f"{why}; it is left alone"),)
