@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 
 from mirror.kinds.base import Kind
 from mirror.kube.discovery import Sender, served_versions
-from mirror.kube.errors import KubeError
+from mirror.kube.errors import Forbidden, KubeError, Unauthorized
 from mirror.kube.resources import Resource
 from mirror.telemetry.logs import Log
 
 INTERVAL_SECONDS = 60.0
+UNKNOWN_SECONDS = 2.0
+"""Between two looks until the cluster has said it once."""
 CLUSTERS = Resource("kueue.x-k8s.io", "v1beta2", "multikueueclusters", "MultiKueueCluster", namespaced=False)
 
 
@@ -27,11 +29,18 @@ class MultiKueue:
         """``shared``: the kinds that it may run, too, where it is served."""
         self._shared = {kind.name: kind for kind in shared}
         self._log = log
-        self._is_served = False
+        self._is_served: bool | None = None
+        """None: the cluster has not said yet."""
 
     def may_run(self, kind: Kind) -> bool:
-        """Whether it may run objects of this kind that name us."""
-        return self._is_served and kind.name in self._shared
+        """Whether it may run objects of this kind that name us: also as long as nobody knows (D2)."""
+        return self._is_served is not False and kind.name in self._shared
+
+    def why(self, kind: Kind) -> str:
+        """For people: why none of a kind are placed."""
+        if self._is_served is None:
+            return f"the management cluster does not say yet whether it serves {CLUSTERS.plural}.{CLUSTERS.group}"
+        return why_shared(kind)
 
     async def look(self, management: Sender) -> bool:
         """Find out whether it is served; where the cluster does not say, what was known stays.
@@ -41,16 +50,21 @@ class MultiKueue:
         """
         try:
             is_served = bool(await served_versions(management, CLUSTERS))
+        except (Forbidden, Unauthorized) as error:
+            # Who may not see what is served, as anybody may by default, never will.
+            if self._is_served is None:
+                self._log.warning("not known whether MultiKueue is served", error=error)
+            is_served = bool(self._is_served)
         except KubeError as error:
             self._log.debug("not known whether MultiKueue is served", error=error)
             return False
-        if is_served == self._is_served:
+        before, self._is_served = self._is_served, is_served
+        if is_served == before:
             return False
-        self._is_served = is_served
         for kind in self._shared.values():
             if is_served:
                 self._log.warning("kind not mirrored", kind=kind.name, because=why_shared(kind))
-            else:
+            elif before:
                 self._log.info("kind mirrored again", kind=kind.name)
         return True
 
@@ -62,7 +76,7 @@ class MultiKueue:
             look_again: at the sources of a kind that is stopped now, or no longer.
         """
         while True:
-            await asyncio.sleep(INTERVAL_SECONDS)
+            await asyncio.sleep(INTERVAL_SECONDS if self._is_served is not None else UNKNOWN_SECONDS)
             if await self.look(management):
                 for kind in self._shared.values():
                     look_again(kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from mirror.controllers.multikueue import MultiKueue, why_shared
+from mirror.controllers.multikueue import MultiKueue
 from mirror.kinds.base import Kind
 from mirror.model.reasons import Obstruction, Reason
 from mirror.runtime.clock import Clock
@@ -55,8 +55,8 @@ class StoppedKinds:
 
     def why(self, kind: Kind) -> Obstruction | None:
         """What a source of this kind waits for; None: its kind is not stopped."""
-        if self._may_multikueue_run(kind):
-            return Obstruction(Reason.MULTIKUEUE_HERE, why_shared(kind))
+        if self._multikueue is not None and self._multikueue.may_run(kind):
+            return Obstruction(Reason.MULTIKUEUE_HERE, self._multikueue.why(kind))
         if kind.unusable:
             return Obstruction(Reason.INVALID_KIND_ENTRY, _how_to_correct(kind))
         return Obstruction(Reason.KIND_RUNS_HERE, what_to_do(kind)) if self._is_run_here(kind) else None

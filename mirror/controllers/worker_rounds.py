@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mirror.kube.errors import KubeError
+from mirror.runtime import turns
 from mirror.runtime.environment import Environment
-from mirror.runtime.turns import probing_turns
 from mirror.workers.worker import Worker
 
 Facts = TypeVar("Facts")
@@ -71,7 +71,7 @@ class WorkerRounds(Generic[Facts]):
 
     async def _look(self, worker: Worker) -> None:
         try:
-            await probing_turns().wait()
+            await turns.reading().wait()
             async with asyncio.timeout(DEADLINE_SECONDS):
                 found = await self._reading.read(worker)
         except (KubeError, TimeoutError) as error:

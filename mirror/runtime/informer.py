@@ -27,6 +27,7 @@ from mirror.kube.errors import (
 )
 from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent, list_pages, watch
+from mirror.runtime import turns
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.informer_states import (
     Absent,
@@ -41,7 +42,6 @@ from mirror.runtime.informer_states import (
 )
 from mirror.runtime.store import Store
 from mirror.runtime.store_writer import Change, Filter, Listener, Scope, StoreWriter
-from mirror.runtime.turns import listing_pace, listing_turns, watching_turns
 
 __all__ = ["Change", "Described", "Filter", "Informer", "Listener", "Phase", "Scope"]
 
@@ -78,6 +78,8 @@ class InformerHooks:
     """Called when it is found that the resource is not served; None: it always is, and anything else is trouble."""
     weight: int = 1
     """What ``on_change`` costs beside that of a Job, which takes about 50 µs (``turns``)."""
+    of_workers: bool = False
+    """Its server is one of many workers, which share what a turn of the event loop may take."""
 
 
 EVERYTHING = Filter()
@@ -235,7 +237,8 @@ class Informer:
     async def _list(self) -> None:
         if not self.is_absent:  # it is until an answer says otherwise
             self._state = Listing()
-        await listing_pace().keep()
+        if self._hooks.of_workers:
+            await turns.beginning().wait()
         self._listing_since = self._now()
         self._writer.begin_list()
         if self._can_stream_lists:
@@ -250,7 +253,7 @@ class Informer:
     async def _list_pages(self) -> None:
         scope = self._scope
         self._writer.begin_list()  # a watch may have shown some before
-        version, turns = "", listing_turns()
+        version, taker = "", turns.listing(of_workers=self._hooks.of_workers)
         pages = list_pages(
             self._client(),
             scope.resource,
@@ -263,8 +266,8 @@ class Informer:
                 version = page.resource_version
                 for listed in page.objects:
                     self._writer.take_listed(listed)
-                    if not turns.take(self._hooks.weight):
-                        await turns.wait()
+                    if not taker.take(self._hooks.weight):
+                        await taker.wait()
                 self._note_heard()
         self._finish_list(version)
 
@@ -303,15 +306,15 @@ class Informer:
 
     async def _take_all_listed(self, events: AsyncGenerator[WatchEvent, None]) -> bool:
         """Whether the list was whole when it ended."""
-        turns = listing_turns()
+        taker = turns.listing(of_workers=self._hooks.of_workers)
         async for event in events:
             self._note_heard()
             if event.type == "BOOKMARK" and event.initial_events_end:
                 self._finish_list(event.object.metadata.resource_version)
                 return True
             self._take_first(event)
-            if not turns.take(self._hooks.weight):
-                await turns.wait()
+            if not taker.take(self._hooks.weight):
+                await taker.wait()
         return False
 
     def _take_first(self, event: WatchEvent) -> None:
@@ -331,15 +334,15 @@ class Informer:
         self._hooks.on_healthy()
 
     async def _follow(self, events: AsyncGenerator[WatchEvent, None]) -> None:
-        turns = watching_turns()
+        taker = turns.watching(of_workers=self._hooks.of_workers)
         async for event in events:
             self._note_heard()
             self._version = event.object.metadata.resource_version or self._version
             if event.type != "BOOKMARK":
                 self._hooks.on_event(event)
             self._writer.take_event(event)
-            if not turns.take(self._hooks.weight):
-                await turns.wait()
+            if not taker.take(self._hooks.weight):
+                await taker.wait()
 
     def _note_heard(self) -> None:
         self._heard_at = self._now()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from mirror.runtime.turns import OBJECTS_A_TURN, slicing_turns
+from mirror.runtime.turns import OBJECTS_A_TURN, slicing
 from mirror.telemetry.logs import Log
 
 T = TypeVar("T")
@@ -24,11 +24,11 @@ SLICE = OBJECTS_A_TURN
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
     """Each of them; all who do this at once share what a turn of the event loop may take, a slice."""
-    turns = slicing_turns()
+    taker = slicing()
     for item in items:
         yield item
-        if not turns.take():
-            await turns.wait()
+        if not taker.take():
+            await taker.wait()
 
 
 @dataclass(slots=True)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 OBJECTS_A_TURN = 100
 """Some 5 to 10 ms with what each of them causes, or where each is unpacked."""
-PROBED_A_TURN = 1
-"""Workers: each takes a request, 0.7 ms; to connect, a kubeconfig is read and certificates are loaded, 3 ms in all."""
-LISTS_A_SECOND = 400
-"""So many are begun: answers that come all at once are read in one turn, up to a millisecond for the first of each."""
-_EACH = 10
-"""So many of a turn's objects are of one who has waited, on average: to wait costs as much as to take one."""
+EACH = 10
+"""So much of a turn is of one who has waited: to wait costs as much as to take one object."""
+PROBED_A_TURN = READ_A_TURN = BEGUN_A_TURN = 1
+"""Of workers: each takes a request, 0.7 ms; to connect, a kubeconfig is read and certificates are loaded, 3 ms in all.
+Answers that come all at once are read in one turn, up to a millisecond for the first of each."""
 
 
 class Turns:
@@ -35,6 +33,8 @@ class Turns:
         self._left = most
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._is_due = False
+        self.is_shared = False
+        """Whether more than one were given this turn, or wait for another."""
 
     def take(self, weight: int = 1) -> bool:
         """Count something that was done in this turn; whether there may be more of it, else ``wait`` before that."""
@@ -57,69 +57,73 @@ class Turns:
     def _renew(self) -> None:
         self._is_due = False
         self._left = self._most
-        wanted = max(1, self._most // _EACH)
-        while self._waiters and wanted:
+        woken, most = 0, max(1, self._most // EACH)
+        while self._waiters and woken < most:
             waiter = self._waiters.popleft()
             if not waiter.done():  # else it was cancelled
                 waiter.set_result(None)
-                wanted -= 1
+                woken += 1
+        self.is_shared = woken > 1 or bool(self._waiters)
         if self._waiters:
             self._renew_soon()
 
 
-class Pace:
-    """What is begun one after the other, no more of it than so many times a second."""
+class Taker:
+    """One of those who share turns: where others do it takes ``EACH``, and then it is their turn."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, a_second: float) -> None:
-        self._loop = loop
-        self._seconds = 1 / a_second
-        self._next_at = 0.0
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._left = EACH
 
-    async def keep(self) -> None:
-        """Until it is one's turn; at once where nobody has begun just now."""
-        now = self._loop.time()
-        at = max(now, self._next_at)
-        self._next_at = at + self._seconds
-        if at > now:
-            await asyncio.sleep(at - now)
+    def take(self, weight: int = 1) -> bool:
+        """As ``Turns.take``."""
+        self._left -= weight
+        is_left = self._turns.take(weight)
+        return is_left and (self._left > 0 or not self._turns.is_shared)
 
-
-T = TypeVar("T")
-_Known: TypeAlias = WeakKeyDictionary[asyncio.AbstractEventLoop, T]
-_listing: _Known[Turns] = WeakKeyDictionary()
-_watching: _Known[Turns] = WeakKeyDictionary()
-_slicing: _Known[Turns] = WeakKeyDictionary()
-_probing: _Known[Turns] = WeakKeyDictionary()
-_beginning: _Known[Pace] = WeakKeyDictionary()
+    async def wait(self) -> None:
+        """As ``Turns.wait``."""
+        await self._turns.wait()
+        self._left = EACH
 
 
-def listing_turns() -> Turns:
-    """Of objects that lists show, in the running loop."""
-    return _of_running_loop(_listing, Turns, OBJECTS_A_TURN)
+_Known: TypeAlias = WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Turns]]
+_known: _Known = WeakKeyDictionary()
 
 
-def watching_turns() -> Turns:
+def listing(*, of_workers: bool) -> Taker:
+    """Of objects that lists show, in the running loop; those of workers wait for each other only."""
+    return Taker(_turns("list", OBJECTS_A_TURN, of_workers=of_workers))
+
+
+def watching(*, of_workers: bool) -> Taker:
     """Of changes that watches show, which wait for no list."""
-    return _of_running_loop(_watching, Turns, OBJECTS_A_TURN)
+    return Taker(_turns("watch", OBJECTS_A_TURN, of_workers=of_workers))
 
 
-def slicing_turns() -> Turns:
+def slicing() -> Taker:
     """Of known objects that are gone over (``slices``)."""
-    return _of_running_loop(_slicing, Turns, OBJECTS_A_TURN)
+    return Taker(_turns("slice", OBJECTS_A_TURN))
 
 
-def probing_turns() -> Turns:
-    """Of workers that are connected, probed, or read in rounds."""
-    return _of_running_loop(_probing, Turns, PROBED_A_TURN)
+def beginning() -> Turns:
+    """Of workers' lists that are begun."""
+    return _turns("begin", BEGUN_A_TURN)
 
 
-def listing_pace() -> Pace:
-    """Of lists that are begun."""
-    return _of_running_loop(_beginning, Pace, LISTS_A_SECOND)
+def probing() -> Turns:
+    """Of workers that are connected or probed."""
+    return _turns("probe", PROBED_A_TURN)
 
 
-def _of_running_loop(known: _Known[T], make: Callable[[asyncio.AbstractEventLoop, int], T], most: int) -> T:
-    loop = asyncio.get_running_loop()
-    if loop not in known:
-        known[loop] = make(loop, most)
-    return known[loop]
+def reading() -> Turns:
+    """Of workers of which something is read in rounds."""
+    return _turns("read", READ_A_TURN)
+
+
+def _turns(what: str, most: int, *, of_workers: bool = False) -> Turns:
+    loop, name = asyncio.get_running_loop(), f"{what} of workers" if of_workers else what
+    known = _known.setdefault(loop, {})
+    if name not in known:
+        known[name] = Turns(loop, most)
+    return known[name]

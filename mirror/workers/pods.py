@@ -142,7 +142,9 @@ class PodWatches:
                     Scope(PODS, namespace, f"{names.ORIGIN}={self._host.origin}", UNFINISHED),
                     self._store,
                     client=client,
-                    hooks=InformerHooks(self._on_pod, self._on_event, self._on_refused, self._on_healthy),
+                    hooks=InformerHooks(
+                        self._on_pod, self._on_event, self._on_refused, self._on_healthy, of_workers=True
+                    ),
                     wanted=Filter(accept=self._accepts, keep=self._kept),
                 )
                 for namespace in where

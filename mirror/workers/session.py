@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
-from mirror.runtime.turns import probing_turns
+from mirror.runtime.turns import probing
 from mirror.workers.probes import OLDEST_MINOR, check_version, cluster_uid
 from mirror.workers.spec import WorkerSpec
 
@@ -41,7 +41,7 @@ class ClientSession:
         Raises:
             Unsupported, KubeconfigRefused, KubeError, or what ``accept_identity`` raises for the cluster's uid.
         """
-        await probing_turns().wait()
+        await probing().wait()
         client, is_new = self._client, False
         if client is None or self._connected_with != spec.kubeconfig:
             client, is_new = await self._connect(spec), True

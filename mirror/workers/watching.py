@@ -180,7 +180,9 @@ class MirrorWatches:
         def hooks_of(kind: Kind) -> InformerHooks:
             absent = partial(on_absent, kind) if kind.can_vanish else None
             on_change = self.of(kind).on_change
-            return InformerHooks(on_change, on_trouble=hooks.on_trouble, on_healthy=hooks.on_healthy, on_absent=absent)
+            return InformerHooks(
+                on_change, on_trouble=hooks.on_trouble, on_healthy=hooks.on_healthy, on_absent=absent, of_workers=True
+            )
 
         self._informers = Informers(
             {

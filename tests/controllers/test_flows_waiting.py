@@ -221,6 +221,7 @@ async def test_another_cause_of_the_same_loss_is_told_once_it_stays(monkeypatch:
         cause = "connection refused"
         leads_elsewhere = worker_secret("east", "elsewhere", {})["data"]
         world.management.server.edit("secrets", "east", lambda body: body.update(data=leads_elsewhere), HOME)
+        await manager.settle(1)
         world.create(job("waits", annotations=selecting("name=east")))
         world.create(job("other", annotations=selecting("name=west")))
         await manager.settle(90)

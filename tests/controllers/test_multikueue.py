@@ -108,3 +108,23 @@ async def test_it_is_looked_for_while_the_manager_runs(log_lines: list[dict[str,
         ("kind mirrored again", SHARED),
     ]
     running.cancel()
+
+
+async def test_until_the_cluster_has_said_it_once_nothing_is_placed_that_may_run_twice() -> None:
+    """A manager that starts while discovery fails must not be the second to run it (D2)."""
+    cluster = Discovery()
+    cluster.is_unreachable = True
+    kinds = kinds_of(parse(SETTINGS, "f").kinds)
+    multikueue = await find_multikueue(cluster, kinds, get_log("test"))
+    assert multikueue is not None
+    assert stopped(multikueue) == [SHARED]
+    why = StoppedKinds(LoopClock(), multikueue).why(next(kind for kind in kinds if kind.name == SHARED))
+    assert why is not None
+    assert why.text.startswith("the management cluster does not say yet whether")
+    again: list[str] = []
+    running = asyncio.create_task(multikueue.run(cluster, lambda kind: again.append(kind.name)))
+    await asyncio.sleep(10)
+    cluster.is_unreachable = False
+    await asyncio.sleep(3)
+    running.cancel()
+    assert (stopped(multikueue), again) == ([], [SHARED])

@@ -479,4 +479,4 @@ async def test_the_lists_of_many_take_no_more_of_a_turn_than_one(streams_lists: 
 
 def _informer(wire: Wire, on_change: Listener) -> Informer:
     client = client_of(wire)
-    return Informer(Scope(JOBS), Store(), client=lambda: client, hooks=InformerHooks(on_change))
+    return Informer(Scope(JOBS), Store(), client=lambda: client, hooks=InformerHooks(on_change, of_workers=True))

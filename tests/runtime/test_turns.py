@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mirror.embedded.virtual import run
-from mirror.runtime.turns import Pace, Turns
+from mirror.runtime.turns import Taker, Turns
 
 
 async def _take(turns: Turns, many: int, taken: list[int], who: int, weight: int = 1) -> None:
@@ -64,21 +63,29 @@ async def test_after_a_pause_a_turn_has_everything_again() -> None:
     assert turns.take()
 
 
-def test_a_pace_is_kept_by_those_who_come_together_and_delays_nobody_who_comes_alone() -> None:
-    async def begun() -> tuple[list[float], float]:
-        loop = asyncio.get_running_loop()
-        pace, times = Pace(loop, 400), list[float]()
+async def test_one_that_always_has_more_takes_no_more_than_others() -> None:
+    """A worker that sends as fast as it can delays nobody else (D12)."""
+    turns = Turns(asyncio.get_running_loop(), 100)
+    taken = [0, 0, 0]
 
-        async def begin() -> None:
-            await pace.keep()
-            times.append(loop.time())
+    async def take(who: int) -> None:
+        taker = Taker(turns)
+        while True:
+            taken[who] += 1
+            if not taker.take():
+                await taker.wait()
 
-        await asyncio.gather(*(begin() for _ in range(5)))
-        await asyncio.sleep(1)
-        alone_at = loop.time()
-        await pace.keep()
-        return times, loop.time() - alone_at
+    tasks = [asyncio.create_task(take(who)) for who in range(3)]
+    for _ in range(200):
+        await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    assert min(taken) > 0.8 * max(taken), taken
 
-    times, waited = run(begun())
-    assert [round(one * 1000, 3) for one in times] == [0, 2.5, 5, 7.5, 10]
-    assert waited == 0
+
+async def test_one_alone_takes_all_of_a_turn() -> None:
+    turns, count = Turns(asyncio.get_running_loop(), 100), 0
+    taker = Taker(turns)
+    while taker.take():
+        count += 1
+    assert count == 99
