@@ -210,6 +210,16 @@ def patch_operations(difference: Difference, mirror_body: Json) -> list[dict[str
     return [{"op": "add", "path": Part("", path[:depth]).pointer, "value": value}]
 
 
+def place_of(pointer: str, body: Json) -> tuple[str | int, ...]:
+    """Where the path of an operation points to in a body: numbers are indexes in lists, and names elsewhere."""
+    place: list[str | int] = []
+    for text in pointer.split("/")[1:]:
+        step = text.replace("~1", "/").replace("~0", "~")
+        is_index = step.isdecimal() and isinstance(read(body, tuple(place)), list)
+        place.append(int(step) if is_index else step)
+    return tuple(place)
+
+
 def without_keys(found: Mapping[str, Json] | None, keys: Iterable[str]) -> dict[str, Json]:
     """A map without these few keys: not one of its own, of which there may be tens of thousands, is looked at."""
     kept = dict(found or {})

@@ -5,11 +5,12 @@ A kind says which parts there are and when its templates may change (``Followed`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from mirror.batch import views
 from mirror.kinds.base import Changes, Json
 from mirror.kinds.carried import (
     Carried,
@@ -21,10 +22,12 @@ from mirror.kinds.carried import (
     differences,
     digest,
     patch_operations,
+    place_of,
     read,
 )
 from mirror.kube.objects import Object
-from mirror.model import names
+from mirror.model import field_paths, names
+from mirror.model.field_paths import Place
 
 Parts = tuple[Part, ...]
 _METADATA = frozenset(("labels", "annotations"))
@@ -44,6 +47,8 @@ class Followed(msgspec.Struct, frozen=True):
     """None: objects of this kind cannot be suspended."""
     is_admitted: Callable[[Json], bool]
     """Whether a queue on its worker runs a mirror as it is (``queueing``)."""
+    pod_labels: Callable[[Json], Iterable[Place]]
+    """Where labels of the pod templates of a body are, or would be. ``values`` are without ours there."""
     held: Json = True
     """What a suspended one has there."""
 
@@ -94,6 +99,43 @@ def changes(want_body: dict[str, Json], mirror: Object, followed: Followed) -> C
     if overridden or runs_suspended:
         return Changes(digest=carried_text, overridden=overridden, is_run_by_queue=runs_suspended)
     return None
+
+
+def with_pod_labels(
+    found: Changes | None, mirror: Object, pod_labels: Mapping[str, str], followed: Followed
+) -> Changes | None:
+    """These changes, with our labels in what they write or remove of pod templates' labels (D22).
+
+    A patch writes a map whole, without ours, since ``followed.values`` leaves them out: its pods would no longer be
+    found. Templates that are not changed stay as they are.
+    """
+    if found is None or not pod_labels:
+        return found
+    body: Json = _body_of(mirror)
+    operations = []
+    for operation in found.operations:
+        changed, body = _labelled(operation, body, pod_labels, followed)
+        operations.append(changed)
+    return msgspec.structs.replace(found, operations=tuple(operations))
+
+
+def _labelled(
+    operation: Mapping[str, Any], body: Json, pod_labels: Mapping[str, str], followed: Followed
+) -> tuple[Mapping[str, Any], Json]:
+    """An operation with these labels, and the body after it."""
+    place = place_of(operation["path"], body)
+    if operation["op"] != "remove":
+        body = field_paths.put(body, place, operation["value"])
+    elif isinstance(place[-1], int):
+        return operation, body  # other operations are of elements as they were counted before
+    else:
+        body = field_paths.without(body, place)
+    written = [one for one in followed.pod_labels(body) if one[: len(place)] == place]
+    for one in written:
+        body = field_paths.put(body, one, {**views.mapping(field_paths.at(body, one)), **pod_labels})
+    if not written:
+        return operation, body
+    return {**operation, "op": "add", "value": field_paths.at(body, place)}, body
 
 
 def is_as_sent(sent: Mapping[str, Json], created: Object, followed: Followed) -> bool:

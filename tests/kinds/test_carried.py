@@ -17,6 +17,7 @@ from mirror.kinds.carried import (
     contains,
     differences,
     patch_operations,
+    place_of,
     read,
     without,
 )
@@ -122,3 +123,19 @@ def test_paths_are_pointers() -> None:
     assert read({"a": {"0": 1}}, ("a", 0)) is None
     assert without({"a": 1, "b": 2}, lambda key: key == "a") == {"b": 2}
     assert without(None, lambda key: True) == {}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "expected"),
+    [
+        ("/spec/jobs/0/labels", ("spec", "jobs", 0, "labels")),
+        ("/spec/tasks/0/labels", ("spec", "tasks", "0", "labels")),
+        ("/spec/jobs/first", ("spec", "jobs", "first")),
+        ("/metadata/labels/a~1b~01", ("metadata", "labels", "a/b~1")),
+    ],
+)
+def test_a_number_in_a_path_of_an_operation_is_an_index_in_lists_alone(
+    pointer: str, expected: tuple[str | int, ...]
+) -> None:
+    """RFC 6901: what a step means is for the value to say that it is in."""
+    assert place_of(pointer, {"spec": {"jobs": [{}], "tasks": {"0": {}}}}) == expected

@@ -29,13 +29,14 @@ _KEPT = frozenset((names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID))
 """Labels of ours that are carried like a user's."""
 _FENCED = FENCED.encode()
 _POD = ("spec", "template", "spec")
+POD_LABELS = ("spec", "template", "metadata", "labels")
 SUSPEND = Part("suspend", ("spec", "suspend"))
 _PARTS = (
     SUSPEND,
     *(Part(scalar, ("spec", scalar)) for scalar in _SCALARS),
     Part("labels", ("metadata", "labels"), is_map=True),
     Part("annotations", ("metadata", "annotations"), is_map=True),
-    Part("templateLabels", ("spec", "template", "metadata", "labels"), is_map=True, needs_mutable_template=True),
+    Part("templateLabels", POD_LABELS, is_map=True, needs_mutable_template=True),
     Part(
         "templateAnnotations", ("spec", "template", "metadata", "annotations"), is_map=True, needs_mutable_template=True
     ),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from mirror.batch import conditions
 from mirror.kinds import following, queueing
 from mirror.kinds.base import Changes, Json, MirrorTransform
-from mirror.kinds.batch_job.body import SUSPEND, part_values, parts_of, wanted_body
+from mirror.kinds.batch_job.body import POD_LABELS, SUSPEND, part_values, parts_of, wanted_body
 from mirror.kube.objects import Object
 from mirror.model import names
 
@@ -20,7 +20,8 @@ def changes(source: Object, mirror: Object, *, transform: MirrorTransform) -> Ch
     wanted = wanted_body(source, namespace=mirror.metadata.namespace, transform=transform)
     if names.FENCE in mirror.annotations:
         _leave_lease(wanted["spec"], mirror)
-    return following.changes(wanted, mirror, _FOLLOWED)
+    found = following.changes(wanted, mirror, _FOLLOWED)
+    return following.with_pod_labels(found, mirror, transform.pod_labels(source), _FOLLOWED)
 
 
 def _leave_lease(wanted: Json, mirror: Object) -> None:
@@ -49,4 +50,5 @@ _FOLLOWED = following.Followed(
     template_is_mutable=_template_is_mutable,
     suspend=SUSPEND,
     is_admitted=lambda body: queueing.is_admitted((body["spec"].get("template"),)),
+    pod_labels=lambda _: (POD_LABELS,),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -62,22 +62,6 @@ def _with_pod_labels(form: Form, body: dict[str, Json], pod_labels: dict[str, st
             labels = views.mapping(field_paths.at(body, place))
             body = field_paths.put(body, place, {**labels, **pod_labels})
     return body
-
-
-def labelled_operations(
-    form: Form, operations: Sequence[Mapping[str, Json]], pod_labels: dict[str, str]
-) -> tuple[Mapping[str, Json], ...]:
-    """Operations on a mirror, with these labels where they write labels of pod templates, or what those are in."""
-    return tuple(_labelled(form, one, pod_labels) for one in operations)
-
-
-def _labelled(form: Form, operation: Mapping[str, Json], pod_labels: dict[str, str]) -> Mapping[str, Json]:
-    place = tuple(operation["path"].split("/")[1:])
-    if "value" not in operation or place[:1] != ("spec",):
-        return operation
-    alone = field_paths.put({}, place, operation["value"])
-    labelled = _with_pod_labels(form, alone, pod_labels)
-    return operation if labelled is alone else {**operation, "value": field_paths.at(labelled, place)}
 
 
 def _in_namespace(form: Form, body: Json, before: str) -> dict[str, Json]:
@@ -164,6 +148,7 @@ def followed(form: Form) -> Followed:
         is_admitted=lambda body: queueing.is_admitted(
             field_paths.at(body, place) for place in _templates_of(form, body)
         ),
+        pod_labels=lambda body: _places_of_pod_labels(form, body),
         held=form.entry.suspend.held,
     )
 

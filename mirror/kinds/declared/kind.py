@@ -187,11 +187,8 @@ class DeclaredKind:
 
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
         wanted = body.mirror_body(self._form, source, namespace=mirror.metadata.namespace, transform=transform)
-        changes, pod_labels = following.changes(wanted, mirror, self._followed), transform.pod_labels(source)
-        if changes is None or not pod_labels:
-            return changes
-        operations = body.labelled_operations(self._form, changes.operations, pod_labels)
-        return msgspec.structs.replace(changes, operations=operations)
+        changes = following.changes(wanted, mirror, self._followed)
+        return following.with_pod_labels(changes, mirror, transform.pod_labels(source), self._followed)
 
     def dry_run_body(self) -> dict[str, Json]:
         return {**self._type(), "spec": dict(self.entry.sample)}

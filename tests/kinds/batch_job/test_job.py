@@ -240,6 +240,33 @@ def test_a_removed_key_is_removed_and_additions_are_kept() -> None:
     assert ("old" in labels, labels["added"], labels["new"], labels["app"]) == (False, "1", "1", "x")
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param({"team": "x"}, {"team": "y"}, id="a label has another value"),
+        pytest.param(None, {"team": "y"}, id="the first label"),
+        pytest.param({"team": "x"}, None, id="the last label goes"),
+    ],
+)
+@pytest.mark.parametrize("was_watching", [True, False])
+def test_pods_stay_watched_when_the_labels_of_the_template_change(
+    before: Json | None, after: Json | None, *, was_watching: bool
+) -> None:
+    """A patch writes the map whole, and ours are in it, also where the mirror was made without (D22)."""
+    watching = msgspec.structs.replace(TRANSFORM, label_pods=True)
+    source = stored_source(suspend=True)
+    template = source["spec"]["template"]
+    template["metadata"] = {"labels": before} if before else {}
+    mirror = made(source, watching if was_watching else TRANSFORM)  # as sent: without labels that a server adds
+    template["metadata"] = {"labels": after} if after else {}
+    ours = watching.pod_labels(as_object(source))
+    _, patched = applied(source, mirror, watching)
+    assert patched["spec"]["template"]["metadata"]["labels"] == {**(after or {}), **ours}
+    assert changes(as_object(source), as_object(patched), transform=watching) is None
+    _, left = applied(source, mirror)
+    assert (left["spec"]["template"]["metadata"].get("labels") or {}) == (after or {})
+
+
 def test_a_removed_value_is_removed() -> None:
     """A deadline that the user takes away."""
     source = stored_source(activeDeadlineSeconds=60)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from declared_objects import POD, TRANSFORM, built_in_kind, job_set, mirror_of, source_of
+from doubles.patching import apply_json_patch
 
 from mirror.kinds.base import MirrorTransform, UnsupportedSpec
 from mirror.kinds.declared.choosing import kinds_of
@@ -86,6 +87,63 @@ def test_pods_of_a_train_job_get_our_labels_where_it_patches_their_template() ->
     assert kind.changes(source, plain, transform=watching) is None
     unlabelled = kind.mirror_body(source_of(kind, train_job()), namespace="team", transform=watching)
     assert pod_patch_in(unlabelled["spec"]["runtimePatches"])["metadata"]["labels"] == ours
+
+
+def ray_job(**metadata: Any) -> Json:
+    template = {**POD, "metadata": metadata}
+    groups = {"headGroupSpec": {"template": template}, "workerGroupSpecs": [{"groupName": "g", "template": template}]}
+    return {"shutdownAfterJobFinishes": True, "suspend": True, "rayClusterSpec": groups}
+
+
+def labelled_job_set(**metadata: Any) -> Json:
+    """With two jobs, whose pods have this metadata."""
+    jobs = [{"name": one, "template": {"spec": {"template": {**POD, "metadata": metadata}}}} for one in ("a", "b")]
+    return {"suspend": True, "replicatedJobs": jobs}
+
+
+def labelled_torch_job(**metadata: Any) -> Json:
+    replicas = {"Worker": {"template": {**POD, "metadata": metadata}}}
+    return {"runPolicy": {"suspend": True}, "pytorchReplicaSpecs": replicas}
+
+
+WITH_LABELS = {"JobSet": labelled_job_set, "RayJob": ray_job, "PyTorchJob": labelled_torch_job}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param({"labels": {"team": "x"}}, {"labels": {"team": "y"}}, id="a label has another value"),
+        pytest.param({}, {"labels": {"team": "y"}}, id="the first label"),
+        pytest.param({"labels": {"team": "x"}}, {}, id="the last label goes"),
+    ],
+)
+@pytest.mark.parametrize("was_watching", [True, False])
+@pytest.mark.parametrize("name", WITH_LABELS)
+def test_pods_stay_watched_when_the_labels_of_their_templates_change(
+    name: str, before: Json, after: Json, *, was_watching: bool
+) -> None:
+    """A patch writes each map whole, and ours are in it, within lists too (D22)."""
+    kind, spec_with, watching = built_in_kind(name), WITH_LABELS[name], MirrorTransform(origin="home", label_pods=True)
+    first, source = source_of(kind, spec_with(**before)), source_of(kind, spec_with(**after))
+    body = kind.mirror_body(first, namespace="team", transform=watching if was_watching else TRANSFORM)
+    meta = {**body["metadata"], "uid": "m-1"}
+    mirror = source_of(kind, body["spec"], **meta)
+    for transform in (watching, TRANSFORM):
+        patched = apply_json_patch({"metadata": meta, "spec": body["spec"]}, changed(kind, source, mirror, transform))
+        ours = transform.pod_labels(source)
+        wanted = spec_with(**({"labels": labels} if (labels := after.get("labels", {}) | ours) else {}))
+        assert without_empty_metadata(patched["spec"]) == without_empty_metadata({**body["spec"], **wanted})
+        assert (
+            kind.changes(source, source_of(kind, patched["spec"], **patched["metadata"]), transform=transform) is None
+        )
+
+
+def without_empty_metadata(found: Any) -> Any:
+    if isinstance(found, list):
+        return [without_empty_metadata(one) for one in found]
+    if not isinstance(found, dict):
+        return found
+    return {key: without_empty_metadata(value) for key, value in found.items() if (key, value) != ("metadata", {})}
 
 
 def test_what_a_train_jobs_patches_refer_to_is_known() -> None:
