@@ -1,6 +1,7 @@
 """The schema of one kind as a server publishes it (OpenAPI v3), and whether it knows a field.
 
 Documents are megabytes: of each level only what lies on a path is decoded. Whoever is authenticated may read them.
+What a server sends is bounded in bytes and values before it is decoded (D29).
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from typing import Protocol
 
 import msgspec
 
-from mirror.kube.errors import BadAnswer, NotFound, NotServed, PageNotFound
+from mirror.kube import amounts
+from mirror.kube.errors import BadAnswer, NotFound, NotServed, PageNotFound, TooLarge
 from mirror.kube.objects import JUNK
 from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
 from mirror.model.field_paths import FieldPath
 
 DEADLINE_SECONDS = 20.0
-MOST_BYTES = 32 * 2**20
-"""Ray's document, the largest of those that are known, has five million."""
+MOST_BYTES = 16 * 2**20
+"""Of a document. Ray's, the largest of those that are known, has five million."""
+MOST_VALUES = 500_000
+"""Of a document: Ray's schemas have some seventy thousand per MiB. So many are decoded in less than half a second."""
 _MOST_DEPTH = 64
 _ROOT = "/openapi/v3"
 
@@ -136,13 +140,17 @@ async def addresses(sender: Sender) -> Mapping[str, str]:
     """Where a server publishes its documents, by ``document_of``: each address has a hash of what is said there.
 
     Raises:
+        TooLarge: it names more than any server has.
         KubeError: it does not say.
     """
-    request = Request("get", "GET", _ROOT, deadline_seconds=DEADLINE_SECONDS, most_bytes=MOST_BYTES, any_type=True)
+    most = amounts.MOST_SMALL_BYTES
+    request = Request("get", "GET", _ROOT, deadline_seconds=DEADLINE_SECONDS, most_bytes=most, any_type=True)
     try:
         raw = await sender.send(request)
     except (NotFound, NotServed, PageNotFound):
         return {}
+    if amounts.exceeds(raw):
+        raise TooLarge(f"an index of more than {amounts.MOST_VALUES} values")
     try:
         index = msgspec.json.decode(raw, type=_Index)
     except JUNK as error:
@@ -159,6 +167,7 @@ async def schema_of(sender: Sender, resource: Resource) -> Schema | None:
     """The schema of a kind of a group; None where a server does not publish it.
 
     Raises:
+        TooLarge: the document, or what it says of the kind, is larger than any that is known.
         KubeError: it does not say.
     """
     path = f"{_ROOT}/{document_of(resource)}"
@@ -167,13 +176,19 @@ async def schema_of(sender: Sender, resource: Resource) -> Schema | None:
         raw = await sender.send(request)
     except (NotFound, NotServed, PageNotFound):
         return None
+    if amounts.exceeds(raw, MOST_VALUES):
+        raise TooLarge(f"an OpenAPI document of more than {MOST_VALUES} values")
     try:
         schemas = msgspec.json.decode(raw, type=_Document).components.schemas
     except JUNK as error:
         raise BadAnswer("the response is not an OpenAPI document") from error
     found = schemas.get(".".join([*_reversed(resource.group), resource.version, resource.kind]))
-    # A copy: the whole document would be kept with a part of it.
-    return Schema(bytes(found)) if found is not None else None
+    if found is None:
+        return None
+    kept = bytes(found)  # a copy: the whole document would be kept with a part of it
+    if len(kept) > amounts.MOST_OBJECT_BYTES:
+        raise TooLarge(f"a schema of more than {amounts.MOST_OBJECT_BYTES} bytes")
+    return Schema(kept)
 
 
 def _reversed(group: str) -> Sequence[str]:

@@ -11,7 +11,14 @@ import pytest
 from doubles.clock import LoopClock
 
 from mirror.controllers.kind_schemas import kinds_by_path
-from mirror.controllers.worker_schemas import AGAIN_SECONDS, INTERVAL_SECONDS, WorkerSchemas
+from mirror.controllers.worker_schemas import (
+    AGAIN_SECONDS,
+    AT_ONCE,
+    INTERVAL_SECONDS,
+    RETRY_SECONDS,
+    ROUND_SECONDS,
+    WorkerSchemas,
+)
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.errors import Unreachable
 from mirror.kube.requests import Request
@@ -44,6 +51,11 @@ class Cluster:
     is_reachable: bool = True
     is_answering: bool = True
     unserved_kinds: frozenset[str] = frozenset()
+    address: str = ""
+    """What it says to be the address of its document, if not the usual one."""
+    takes_seconds: float = 0.0
+    """Until it answers."""
+    is_published: bool = True
     requests: list[str] = field(default_factory=list)
 
     @property
@@ -54,13 +66,16 @@ class Cluster:
         self.requests.append(request.path)
         if not self.is_answering:
             raise Unreachable("connection refused")
+        await asyncio.sleep(self.takes_seconds)
         spec = {"properties": {name: {"type": "string"} for name in self.fields}}
         status = {"properties": {"phase": {"type": "string"}, "conditions": {"type": "array"}}}
         schema = {"properties": {"spec": spec, "status": status}}
-        document = json.dumps({"components": {"schemas": {"com.example.v1.Simulation": schema}}})
+        document = json.dumps(
+            {"components": {"schemas": {"com.example.v1.Simulation": schema} if self.is_published else {}}}
+        )
         if request.path != "/openapi/v3":
             return document.encode()
-        address = f"/openapi/v3/apis/example.com/v1?hash={hash(document)}"
+        address = self.address or f"/openapi/v3/apis/example.com/v1?hash={hash(document)}"
         return json.dumps({"paths": {"apis/example.com/v1": {"serverRelativeURL": address}}}).encode()
 
     def reads(self) -> int:
@@ -94,20 +109,21 @@ class Scene:
         return self.metrics.registry.get_sample_value("jobmirror_kind_unknown_fields", labels)
 
 
-async def test_each_worker_is_asked_and_one_of_those_with_the_same_release_read() -> None:
+async def test_each_worker_is_asked_and_read() -> None:
     """What is wrong is an event about each of them, and counted; it is said once."""
     north, east, west = Cluster("north"), Cluster("east"), Cluster("west", ("managedBy", "paused", "size"))
     scene = Scene(north, east, west)
     await asyncio.sleep(3 * INTERVAL_SECONDS + 1)
     assert [(name, PROBLEM in text) for name, text in scene.events] == [("north", True), ("east", True)]
     assert [scene.counted(one.name) for one in (north, east, west)] == [1, 1, 0]
-    assert [one.reads() for one in (north, east, west)] == [1, 0, 1]
+    assert [one.reads() for one in (north, east, west)] == [1, 1, 1]
     assert {len(one.requests) - one.reads() for one in (north, east, west)} == {1}
 
     north.fields = west.fields
     await asyncio.sleep(AGAIN_SECONDS)
     assert scene.counted("north") == 0
     assert len(scene.events) == 2
+    assert [one.reads() for one in (north, east, west)] == [2, 1, 1]
     scene.task.cancel()
 
 
@@ -127,10 +143,75 @@ async def test_one_that_does_not_answer_or_serve_it_is_asked_when_it_does() -> N
 
     lost.is_reachable, fails.is_answering, lacks.unserved_kinds = True, True, frozenset()
     await asyncio.sleep(INTERVAL_SECONDS)
+    assert {name for name, _ in scene.events} == {"well", "lost", "lacks"}
+    await asyncio.sleep(RETRY_SECONDS)
     assert {name for name, _ in scene.events} == {"well", "lost", "fails", "lacks"}
     scene.workers.remove(well)
     await asyncio.sleep(INTERVAL_SECONDS)
     scene.workers.append(well)
     await asyncio.sleep(INTERVAL_SECONDS)
     assert [name for name, _ in scene.events].count("well") == 2
+    scene.task.cancel()
+
+
+async def test_what_one_worker_says_of_an_address_is_told_of_it_alone() -> None:
+    """D12: by the address of another one's document, a hostile worker would have its lie told of all."""
+    address = "/openapi/v3/apis/example.com/v1?hash=A1"
+    liar, honest = Cluster("liar", address=address), Cluster("honest", ("managedBy", "paused", "size"), address=address)
+    scene = Scene(liar, honest)
+    await asyncio.sleep(INTERVAL_SECONDS + 1)
+    assert [name for name, _ in scene.events] == ["liar"]
+    assert [scene.counted(one.name) for one in (liar, honest)] == [1, 0]
+    scene.task.cancel()
+
+
+async def test_by_an_address_that_no_server_has_nothing_is_remembered() -> None:
+    """D29: it would be kept; the document is read each time."""
+    usual, long = Cluster("usual", address="/" + "a" * 299), Cluster("long", address="/" + "a" * 300)
+    scene = Scene(usual, long)
+    await asyncio.sleep(AGAIN_SECONDS + 2 * INTERVAL_SECONDS + 1)
+    assert (usual.reads(), long.reads()) == (1, 2)
+    scene.task.cancel()
+
+
+async def test_one_that_does_not_say_is_asked_again_after_a_while() -> None:
+    """Not each minute: a document that lacks the kind has megabytes, too."""
+    lacks, fails = Cluster("lacks", is_published=False), Cluster("fails", is_answering=False)
+    scene = Scene(lacks, fails)
+    await asyncio.sleep(RETRY_SECONDS + INTERVAL_SECONDS - 1)
+    assert (lacks.reads(), len(fails.requests)) == (1, 1)
+    lacks.is_published = fails.is_answering = True
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert (lacks.reads(), len(fails.requests)) == (2, 3)
+    assert {name for name, _ in scene.events} == {"lacks", "fails"}
+    scene.task.cancel()
+
+
+async def test_slow_ones_hold_up_no_other() -> None:
+    """D12: each has half a minute, and a few are asked at a time."""
+    slow = [Cluster(f"slow{number}", takes_seconds=ROUND_SECONDS - 1) for number in range(AT_ONCE - 1)]
+    hangs, well = Cluster("hangs", takes_seconds=10 * INTERVAL_SECONDS), Cluster("well")
+    scene = Scene(*slow[:-1], hangs, well)
+    await asyncio.sleep(INTERVAL_SECONDS + 1)
+    assert [name for name, _ in scene.events] == ["well"]
+
+    scene.workers += [slow[-1], late := Cluster("late")]
+    await asyncio.sleep(ROUND_SECONDS + INTERVAL_SECONDS)
+    assert [name for name, _ in scene.events] == ["well", "late"]
+    assert (len(hangs.requests), late.reads()) == (1, 1)
+    scene.task.cancel()
+
+
+async def test_of_a_worker_that_is_forgotten_meanwhile_nothing_is_counted() -> None:
+    """A series of it would stay for ever. Another one of the same name is asked for itself."""
+    north = Cluster("north", takes_seconds=5)
+    scene = Scene(north)
+    await asyncio.sleep(INTERVAL_SECONDS + 1)
+    scene.workers[:] = [Cluster("north")]
+    await asyncio.sleep(ROUND_SECONDS)
+    assert north.reads() == 1
+    assert scene.events == []
+    assert scene.counted("north") is None
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert [name for name, _ in scene.events] == ["north"]
     scene.task.cancel()

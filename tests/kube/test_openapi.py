@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from mirror.kube.errors import BadAnswer, PageNotFound
+from mirror.kube import openapi
+from mirror.kube.errors import BadAnswer, PageNotFound, TooLarge
 from mirror.kube.openapi import Schema, addresses, document_of, schema_of
 from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
@@ -107,3 +109,37 @@ async def test_an_address_tells_whether_a_document_is_another_one() -> None:
     assert await addresses(Server(PageNotFound("404"))) == {}
     with pytest.raises(BadAnswer):
         await addresses(Server(b"[]"))
+
+
+@pytest.mark.looptime
+async def test_what_is_larger_than_any_index_or_document_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D29: a hostile server's four million short values would hold up everybody; bytes of an index are a MiB."""
+    decoded: list[int] = []
+    decode = msgspec.json.decode
+
+    def counted(raw: bytes, **of: Any) -> Any:
+        decoded.append(len(raw))
+        return decode(raw, **of)
+
+    monkeypatch.setattr(openapi.msgspec.json, "decode", counted)
+    index = Server(b'{"paths":{' + b",".join(b'"%d":{}' % number for number in range(60_000)) + b"}}")
+    with pytest.raises(TooLarge):
+        await addresses(index)
+    assert index.most_bytes == 2**20
+
+    many = Server(b'{"components":{"schemas":{"x":[' + b"0," * 4_000_000 + b"0]}}}")
+    with pytest.raises(TooLarge):
+        await schema_of(many, SIMULATIONS)
+    assert many.most_bytes is not None
+    assert many.most_bytes <= 16 * 2**20
+    assert decoded == []
+
+
+@pytest.mark.looptime
+async def test_the_schema_of_one_kind_is_no_longer_than_an_object() -> None:
+    """CR13, D29: a definition has 1.4 MB at most; each level of it is looked at for each path."""
+    described = {**WHOLE, "description": "x" * 5_000_000}
+    with pytest.raises(TooLarge):
+        await schema_of(Server(document(**{"com.example.v1.Simulation": described})), SIMULATIONS)
+    described["description"] = "x" * 1_400_000
+    assert await schema_of(Server(document(**{"com.example.v1.Simulation": described})), SIMULATIONS) is not None
