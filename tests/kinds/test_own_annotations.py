@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import pytest
 
-from mirror.kinds.own_annotations import MOST, mistakes, mistakes_since, wrong_names
+from mirror.kinds import own_annotations
+from mirror.kinds.own_annotations import MOST, MOST_JUDGED, mistakes, mistakes_since, wrong_names
 from mirror.kinds.registry import JOB
-from mirror.kube.objects import decode_object
+from mirror.kube.objects import Object, decode_object
+from mirror.model import names, text
 
 
 def found(annotations: dict[str, str] | None = None, labels: dict[str, str] | None = None) -> tuple[str, ...]:
@@ -151,3 +154,68 @@ def test_names_on_something_else_than_a_source() -> None:
         "annotation namespace-prefix has no effect (did you mean jobmirror.io/namespace-prefix?)",
     )
     assert len(wrong_names([f"jobmirror.io/x{n}" for n in range(100)], known)) == MOST
+
+
+def huge(key: str, **more: str) -> Object:
+    """A source with as many annotations and labels as fit into one; keys that differ by a number in theirs."""
+    annotations, labels = ({key.format(n): "" for n in numbers} for numbers in (range(15_000), range(20_000, 50_000)))
+    return decode_object(
+        msgspec.json.encode({"metadata": {"name": "a", "annotations": annotations, "labels": {**labels, **more}}})
+    )
+
+
+JUDGES: dict[str, Callable[[Object], tuple[str, ...]]] = {
+    "new": lambda found: mistakes(found, JOB.own_annotations),
+    "changed": lambda found: mistakes_since(Object(type(found.metadata)(name="a")), found, JOB.own_annotations),
+    "no-source": lambda found: wrong_names(found.annotations, JOB.own_annotations),
+}
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every word that is compared with others, letter by letter: what costs."""
+    words: list[str] = []
+
+    def nearest(word: str, known: Iterable[str]) -> str | None:
+        words.append(word)
+        return text.nearest(word, known)
+
+    monkeypatch.setattr(own_annotations, "nearest", nearest)
+    own_annotations._is_near_ours.cache_clear()
+    return words
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+def test_a_domain_is_compared_once_and_nothing_after_the_last_that_is_told(
+    judge: Callable[[Object], tuple[str, ...]], compared: list[str]
+) -> None:
+    """One user's object must not keep everybody else waiting."""
+    assert len(judge(huge("oi.rorrimboj/{}a"))) == MOST
+    assert len(compared) == 1 + MOST, "its domain, and a name for each that is told"
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+def test_of_tens_of_thousands_of_domains_some_are_compared(
+    judge: Callable[[Object], tuple[str, ...]], compared: list[str]
+) -> None:
+    assert judge(huge("oi.rorrim-{}/a")) == ()
+    assert MOST_JUDGED <= len(compared) <= 2 * MOST_JUDGED
+
+
+@pytest.mark.parametrize("judge", ["new", "changed"])
+def test_what_is_exactly_ours_is_found_among_tens_of_thousands(judge: str) -> None:
+    told = JUDGES[judge](huge("a-{}.example/a", **{names.WORKER_SELECTOR: "region=eu"}))
+    assert told == (f"label {names.WORKER_SELECTOR} has no effect: set it as an annotation",)
+
+
+def test_one_that_is_added_is_found_among_tens_of_thousands(compared: list[str]) -> None:
+    """However many come before it: what is as it was is not judged."""
+    before, after = (huge("oi.rorrimboj/{}a", **more) for more in ({}, {"jobmirror.io/worker-selektor": "x"}))
+    assert len(mistakes_since(before, after, JOB.own_annotations)) == 1
+    assert mistakes(after, JOB.own_annotations, but={*before.annotations, *before.labels}) == (
+        "label jobmirror.io/worker-selektor has no effect (did you mean the annotation jobmirror.io/worker-selector?)",
+    )
+    assert len(compared) == 2
+    compared.clear()
+    assert mistakes_since(after, after, JOB.own_annotations) == ()
+    assert not compared

@@ -9,7 +9,8 @@ import pytest
 from doubles.jobs import Body, condition, job
 from webhook_asking import UID, question
 
-from mirror.kinds.own_annotations import MOST
+from mirror.kinds import own_annotations
+from mirror.kinds.own_annotations import MOST, MOST_JUDGED
 from mirror.model import names
 from mirror.webhook import reviews
 from mirror.webhook.validating import validate
@@ -121,6 +122,20 @@ def test_misspelt_annotations_are_warned_of() -> None:
     many = with_annotations({f"{names.PREFIX}x{n}": "" for n in range(100)})
     assert len(validate(question(many), OURS).warnings) == MOST
     assert validate(question(many, many), OURS).warnings == ()
+
+
+def test_few_of_very_many_annotations_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A review of a huge object must not make others wait; those that were there before are not compared at all."""
+    words: list[str] = []
+    monkeypatch.setattr(own_annotations, "nearest", lambda word, known: words.append(word))
+    own_annotations._is_near_ours.cache_clear()
+    many = with_annotations({f"oi.rorrim-{n}/a": "" for n in range(15_000)})
+    assert validate(question(many), OURS).warnings == ()
+    assert len(words) == MOST_JUDGED
+    words.clear()
+    own_annotations._is_near_ours.cache_clear()
+    assert validate(question(many, many), OURS).warnings == ()
+    assert not words
 
 
 def test_a_refusal_on_the_wire() -> None:
