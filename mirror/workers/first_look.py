@@ -10,10 +10,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from mirror.runtime.informers import Informers
+from mirror.workers.pod_lookups import PodLookups
 
 LISTED_WITHIN_SECONDS = 30.0
-WARNINGS_WITHIN_SECONDS = 2.0
-"""Those of before come without an end that could be told from a pause."""
+QUIET_SECONDS = 2.0
+"""Warnings of before come without an end that could be told from a pause: of so long, with all looked up, is one."""
+WARNINGS_WITHIN_SECONDS = 30.0
+"""In any case: a worker may warn without end, or not say whose pods are."""
 
 
 class FirstLook:
@@ -31,13 +34,24 @@ class FirstLook:
             self._kept.add(source)
         return not self._is_over
 
-    async def run(self, informers: Informers) -> None:
-        """End it once all pods are listed, or do not come."""
+    async def run(self, informers: Informers, lookups: PodLookups) -> None:
+        """End it once all pods are listed, and what was warned of them is looked up, or that takes too long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LISTED_WITHIN_SECONDS):
                 await informers.wait_until_synced()
-        await asyncio.sleep(WARNINGS_WITHIN_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WARNINGS_WITHIN_SECONDS):
+                await _wait_until_quiet(lookups)
         self._is_over, kept = True, self._kept
         self._kept = set()
         for source in kept:
             self._on_change(source)
+
+
+async def _wait_until_quiet(lookups: PodLookups) -> None:
+    while True:
+        asked = lookups.asked
+        await asyncio.sleep(QUIET_SECONDS)
+        await lookups.wait_until_empty()
+        if lookups.asked == asked:
+            return

@@ -17,12 +17,10 @@ from typing import Protocol
 import msgspec
 
 from mirror.kinds.registry import Kinds
-from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, NotFound
-from mirror.kube.objects import Meta, Object
-from mirror.kube.requests import Rank
-from mirror.kube.resources import PODS, Resource
+from mirror.kube.errors import Forbidden, KubeError
+from mirror.kube.objects import Object
+from mirror.kube.resources import PODS
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
@@ -37,8 +35,9 @@ from mirror.telemetry.logs import Log
 from mirror.workers import pod_events, pod_trouble
 from mirror.workers.first_look import FirstLook
 from mirror.workers.pod_events import Warned
+from mirror.workers.pod_lookups import LookupHost, PodLookups
 from mirror.workers.pod_makers import PodMakers
-from mirror.workers.pod_owners import controller_of, read_metadata
+from mirror.workers.pod_owners import controller_of
 from mirror.workers.pod_proofs import PodProofs
 from mirror.workers.pod_trouble import Trouble
 
@@ -50,10 +49,6 @@ MOST_COMPARED = 50
 NEWEST_SECONDS = 600.0
 """A warning that has not been repeated for so long is over: controllers and kubelets repeat theirs more often. So is
 what a pod failed of that has been deleted for so long."""
-LOOKS_WAITING = 100
-"""So many pods wait to be asked for whose they are; more warnings about unknown ones are left out."""
-MOST_OTHERS = 5_000
-"""Of pods that are not ours so many are remembered, so that each is asked for once, however often it is warned of."""
 MOST_PAST = 1_000
 """Of so many sources it is remembered why their last pods did not run, once these are deleted."""
 UNFINISHED = "status.phase!=Succeeded"
@@ -110,9 +105,9 @@ class PodWatches:
     """Which pods of which source are in trouble.
 
     Invariants: ``_store`` holds pods in trouble only, ``MOST_PODS`` at most; ``_notes`` holds warnings by the uid of
-    what they are about, ``MOST_WARNINGS`` at most, and ``_noted`` the same uids by source. ``_others`` holds uids of
-    pods, and of what makes pods, that are not ours, ``MOST_OTHERS`` at most. ``_past`` holds by source what its last
-    pod in trouble that was deleted waited for, where none has followed, or failed of; of ``MOST_PAST`` at most.
+    what they are about, ``MOST_WARNINGS`` at most, and ``_noted`` the same uids by source. ``_past`` holds by source
+    what its last pod in trouble that was deleted waited for, where none has followed, or failed of; of ``MOST_PAST`` at
+    most.
     """
 
     def __init__(self, host: PodHost, *, log: Log) -> None:
@@ -123,11 +118,18 @@ class PodWatches:
         self._store = Store({BY_SOURCE: lambda pod: (pod_trouble.stored_source(pod),)})
         self._notes: OrderedDict[str, _Note] = OrderedDict()
         self._noted: dict[str, set[str]] = {}
-        self._others: OrderedDict[str, None] = OrderedDict()
         self._past: OrderedDict[str, _Past] = OrderedDict()
         self._condensed: tuple[Object | None, Object | None] = (None, None)
-        self._unknown: asyncio.Queue[Warned] = asyncio.Queue(LOOKS_WAITING)
-        self._makers = PodMakers(host.kinds, host.mirrors.source_uid_of)
+        looking = LookupHost(
+            host.clock,
+            host.origin,
+            PodMakers(host.kinds, host.mirrors.source_uid_of),
+            are_mirrors_synced=lambda: host.mirrors.are_synced,
+            source_of=self._source_of,
+            on_found=self._note_warning,
+            on_error=partial(self._on_refused, what="whose pods are is not read"),
+        )
+        self._lookups = PodLookups(looking, log=log)
         self._is_refused = False
         self.first_look = FirstLook(host.on_change)
 
@@ -153,14 +155,16 @@ class PodWatches:
         )
         async with asyncio.TaskGroup() as scope:
             scope.create_task(informers.run(), name=f"pods {self._host.worker}")
-            scope.create_task(self.first_look.run(informers), name=f"first look at pods {self._host.worker}")
+            scope.create_task(
+                self.first_look.run(informers, self._lookups), name=f"first look at pods {self._host.worker}"
+            )
             for namespace in where:
                 follow = partial(
                     pod_events.follow, client, namespace, take=self._on_warning, on_trouble=self._on_refused
                 )
                 name = f"warnings {self._host.worker} in {namespace or '*'}"
                 scope.create_task(supervise(name, follow, log=self._log), name=name)
-            scope.create_task(self._look_up(client), name=f"owners of pods {self._host.worker}")
+            scope.create_task(self._lookups.run(client), name=f"owners of pods {self._host.worker}")
             scope.create_task(self.proofs.run(client), name=f"proofs {self._host.worker}")
 
     def _accepts(self, pod: Object) -> bool:
@@ -235,13 +239,13 @@ class PodWatches:
             return
         if warned.seconds_ago(self._host.clock.now()) > NEWEST_SECONDS:
             return
-        if about.uid in self._others or not pod_trouble.is_short(*msgspec.structs.astuple(about)):
+        if self._lookups.is_of_others(about.uid) or not pod_trouble.is_short(*msgspec.structs.astuple(about)):
             return
         source = self._source_of(warned)
         if source is not None:
             self._note_warning(source, warned)
-        elif (is_of_pod or self._makers.resource_of(about) is not None) and not self._unknown.full():
-            self._unknown.put_nowait(warned)
+        else:
+            self._lookups.ask(warned)
 
     def _source_of(self, warned: Warned) -> str | None:
         """Whose a mirror is, or what was found out before."""
@@ -260,56 +264,10 @@ class PodWatches:
             trouble = pod_trouble.refused_create(warned.text)
             self._note(about.uid, _Note(source, about.namespace, "", trouble, self._now(), about.name))
 
-    async def _look_up(self, client: Callable[[], Client]) -> None:
-        """Find out whose the objects are that warnings are about: no event carries labels or owners."""
-        while True:
-            warned = await self._unknown.get()
-            try:
-                if (source := self._source_of(warned)) is not None:
-                    self._note_warning(source, warned)  # it was looked up since
-                elif warned.about.uid not in self._others:
-                    await (self._look_up_pod if warned.about.kind == "Pod" else self._look_up_maker)(warned, client)
-            except NotFound:
-                self._pass_over(warned.about.uid)
-            except KubeError as error:
-                self._log.debug("not read whose it is", kind=warned.about.kind, error=error)
-                self._on_refused(error, "whose pods are is not read")
-                await asyncio.sleep(1.0)
-
-    async def _look_up_pod(self, warned: Warned, client: Callable[[], Client]) -> None:
-        about = warned.about
-        request = requests.get(PODS, about.name, namespace=about.namespace)
-        pod = await client().send_object(request.in_line(Rank.LAST))  # after all that mirrors need
-        is_ours = pod.metadata.uid == about.uid and pod.labels.get(names.ORIGIN) == self._host.origin
-        source = pod.labels.get(names.SOURCE_UID) if is_ours else None
-        trouble, status = pod_trouble.warned_of(warned.reason or "", warned.text), bytes(pod.status)
-        if source is None:
-            self._pass_over(about.uid)
-        elif source and trouble and pod_trouble.is_short(source) and pod_trouble.may_hold(trouble, status):
-            self._note_warning(source, warned)
-
-    async def _look_up_maker(self, warned: Warned, client: Callable[[], Client]) -> None:
-        async def get(resource: Resource, namespace: str, name: str) -> Meta | None:
-            request = requests.get(resource, name, namespace=namespace).metadata_only()
-            return read_metadata(await client().send(request.in_line(Rank.LAST)))
-
-        if not self._host.mirrors.are_synced:  # what belongs to none of those that are known may belong to another
-            self._unknown.put_nowait(warned)  # there is room: it was just taken from there
-            await asyncio.sleep(1.0)
-            return
-        source = await self._makers.source_of(warned.about, get)
-        if source is not None:
-            self._note_warning(source, warned)
-        else:
-            self._pass_over(warned.about.uid)
-
-    def _pass_over(self, uid: str) -> None:
-        """Not ours, or gone: what is warned of it from now on is of no interest."""
-        self._others[uid] = None
-        if len(self._others) > MOST_OTHERS:
-            self._others.popitem(last=False)
-
     def _note(self, uid: str, note: _Note) -> None:
+        before = self._notes.get(uid)
+        if before is not None and before.source != note.source:  # a worker may say of any uid what it likes
+            self._forget(uid)
         before = self._notes.pop(uid, None)
         if before is not None:
             note = msgspec.structs.replace(note, trouble=pod_trouble.most_said(before.trouble, note.trouble))

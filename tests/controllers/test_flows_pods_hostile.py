@@ -26,8 +26,9 @@ from mirror.settings.kinds import KindEntry
 from mirror.workers import pod_events
 from mirror.workers import pods as watching
 from mirror.workers.pod_events import LONGEST_LINE, Warned, decode_warning
+from mirror.workers.pod_lookups import MOST_OTHERS, REFUSED_SECONDS
 from mirror.workers.pod_trouble import condensed
-from mirror.workers.pods import MOST_OTHERS, MOST_WARNINGS, PodWatches
+from mirror.workers.pods import MOST_WARNINGS, PodWatches
 
 pytestmark = pytest.mark.looptime
 
@@ -125,7 +126,7 @@ async def test_a_flood_of_warnings_keeps_a_bounded_number_and_asks_for_few_pods(
             pods._on_warning(warning(7))
         await manager.settle(30)
         assert not [one for one in world.workers["east"].sent[sent:] if "/pods/" in one.path]
-        assert len(pods._others) <= MOST_OTHERS
+        assert len(pods._lookups._others) <= MOST_OTHERS
         world.create(job("another"))
         await manager.settle()
         assert world.mirrors("another") == ["east"]
@@ -145,25 +146,76 @@ async def test_a_flood_of_warnings_about_child_jobs_asks_for_few() -> None:
         assert 0 < len(asked) <= 100
         assert len(asked) == len(set(asked))
         assert len(pods._notes) == 0
-        assert len(pods._others) <= MOST_OTHERS
+        assert len(pods._lookups._others) <= MOST_OTHERS
         world.create(job("another"))
         await manager.settle()
         assert world.mirrors("another") == ["east"]
 
 
-async def test_a_worker_that_does_not_let_owners_be_read_is_asked_slowly_and_loses_nothing(log_lines: Lines) -> None:
-    """Each refusal costs a second; the permission that is missing is logged."""
+async def test_owners_that_may_not_be_read_are_asked_for_again_minutes_later(log_lines: Lines) -> None:
+    """One refusal stands for all in its namespace until then; the permission that is missing is logged."""
     async with watched(kinds=kinds_of([KindEntry(kind="JobSet")])) as (world, manager, pods):
         world.workers["east"].arrange("get", "jobs", forbidden(), times=99)
         sent = len(world.workers["east"].sent)
+
+        def asked() -> int:
+            return len([one for one in world.workers["east"].sent[sent:] if "/jobs/j" in one.path])
+
         for number in range(200):
             pods._on_warning(refused(number))
         await manager.settle(20)
-        assert len([one for one in world.workers["east"].sent[sent:] if "/jobs/j" in one.path]) <= 21
+        for number in range(200):
+            pods._on_warning(refused(number))
+        await manager.settle(20)
+        assert asked() == 1
         assert sum(line["event"] == "whose pods are is not read" for line in log_lines) == 1
+        await manager.settle(REFUSED_SECONDS)
+        for number in range(200):
+            pods._on_warning(refused(number))
+        await manager.settle(20)
+        assert asked() == 2
         put_pod(world, "p", waits("ErrImagePull"))
         await manager.settle(11)
         assert "ImagePullBackOff" in world.events()
+
+
+async def test_warnings_about_our_pods_are_looked_up_while_mirrors_are_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither waits for the other, and what waits for the mirrors waits once for all of them."""
+    kinds = kinds_of([KindEntry(kind="JobSet")])
+    async with watched(kinds=kinds) as (world, manager, pods):
+        monkeypatch.setattr(type(pods._host.mirrors), "are_synced", False)
+        ours = put_pod(world, "p", {"phase": "Pending"})
+        for number in range(200):
+            pods._on_warning(refused(number))
+        mount = warning(1, "volume not found", name="p")
+        mount.about.uid = ours["metadata"]["uid"]
+        pods._on_warning(mount)
+        await manager.settle(11)
+        found = pods.obstruction_of(world.source()["metadata"]["uid"], "default", is_stalled=True)
+        assert found is not None
+        assert "volume not found" in found.text
+        monkeypatch.undo()
+        sent = len(world.workers["east"].sent)
+        await manager.settle(3)
+        assert len([one for one in world.workers["east"].sent[sent:] if "/jobs/j" in one.path]) == 100
+
+
+async def test_a_uid_that_is_said_to_be_of_another_source_is_forgotten_of_the_first() -> None:
+    """A worker may say of any uid what it likes; looking at either source goes on."""
+    async with watched() as (_, manager, pods):
+        pods._note_warning("first", warning(1, "of the first"))
+        pods._note_warning("second", warning(1, "of the second"))
+        assert pods.obstruction_of("first", "default", is_stalled=True) is None
+        found = pods.obstruction_of("second", "default", is_stalled=True)
+        assert found is not None
+        assert "of the first" not in found.text
+        pods._forget("u1")
+        assert pods.obstruction_of("first", "default", is_stalled=True) is None
+        assert pods.obstruction_of("second", "default", is_stalled=True) is None
+        assert not pods._noted
+        await manager.settle(1)
 
 
 async def test_warnings_about_our_own_pods_are_kept_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +250,7 @@ async def test_names_that_no_server_gives_are_not_kept() -> None:
     async with watched() as (world, manager, pods):
         pods._on_warning(warning(1, name="n" * 60_000))
         await asyncio.sleep(0)
-        assert pods._unknown.empty()
+        assert pods._lookups.asked == 0
         uid = world.source()["metadata"]["uid"]
         for field in ("name", "namespace", "uid", "resourceVersion"):
             metadata = {"name": "p", "namespace": "default", "uid": "1", "labels": {names.SOURCE_UID: uid}}
