@@ -32,8 +32,12 @@ from mirror.kube.errors import (
     NotFound,
 )
 from mirror.kube.objects import Meta, Object
+from mirror.kube.requests import Request
 from mirror.model.reasons import Obstruction, Reason
 from mirror.workers.worker import Worker
+
+MOST_TO_MAKE = 1_000
+"""So many copies that were deleted to be made anew are remembered until they are."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,6 +67,8 @@ class Dependencies:
         self._policy = policy
         self.originals = Originals(context.management, policy)
         self._log = context.environment.log
+        self.to_make: dict[Place, Meta] = {}
+        """Of copies that were deleted to be made anew, and are not yet: who needs them is known from nowhere else."""
         # Spares a look at copies that sources share; of copies that exist, as the last round has seen.
         self.known: dict[Place, KnownCopy] = {}
         self.ahead = Ahead(self, context.environment.clock)
@@ -218,12 +224,10 @@ class Dependencies:
         As the user did with the original: pods that start in between wait for it, others keep what they have.
 
         Raises:
-            KubeError: it could not be done; what is not there then is made by the next round.
+            KubeError: it could not be done; what is not there then is made by the next round (``make_again``).
         """
         resource, name, namespace = RESOURCES[place.name.kind], place.name.name, place.namespace
-        labels = self._t.state.transform.cluster_labels
-        body = deciding.body_made_anew(place.name, there, original, namespace=namespace, labels=labels, notes=notes)
-        request = requests.create(resource, body, namespace=namespace)
+        request = self._request_of(place, there, original, notes)
         self.known.pop(place, None)
         try:
             # Admission comes before the name: nothing is deleted that would not be created again.
@@ -231,11 +235,35 @@ class Dependencies:
         except AlreadyExists:
             metadata = there.metadata
             precisely = {"uid": metadata.uid, "resource_version": metadata.resource_version}
+            self.to_make[place] = metadata
+            if len(self.to_make) > MOST_TO_MAKE:
+                del self.to_make[next(iter(self.to_make))]
             with suppress(NotFound):
                 await worker.client.send(requests.delete(resource, name, namespace=namespace, **precisely))
             created = await worker.client.send_object(request)
+        self._note_made(worker, place, created, original)
+
+    def _request_of(self, place: Place, there: Contents, original: Contents, notes: Mapping[str, str]) -> Request:
+        labels, namespace = self._t.state.transform.cluster_labels, place.namespace
+        body = deciding.body_made_anew(place.name, there, original, namespace=namespace, labels=labels, notes=notes)
+        return requests.create(RESOURCES[place.name.kind], body, namespace=namespace)
+
+    def _note_made(self, worker: Worker, place: Place, created: Object, original: Contents) -> None:
+        self.to_make.pop(place, None)
         self._remember(place, created, original.version)
-        self._log.info("copy made anew", worker=worker.name, namespace=namespace, object=place.name)
+        self._log.info("copy made anew", worker=worker.name, namespace=place.namespace, object=place.name)
+
+    async def make_again(self, worker: Worker, place: Place, original: Contents) -> None:
+        """Make one that was deleted to be made anew, for those that needed it then.
+
+        Raises:
+            KubeError: it could not be done; ``AlreadyExists``: something has its name.
+        """
+        async with self.writing(place):
+            if (metadata := self.to_make.get(place)) is None:
+                return
+            request = self._request_of(place, Contents(metadata), original, {})
+            self._note_made(worker, place, await worker.client.send_object(request), original)
 
     async def refresh(self, worker: Worker, place: Place, original: Contents) -> None:
         """Make a copy of ours like its original again, if it still is there.

@@ -22,7 +22,7 @@ from mirror.decide.mirror_verdict import is_too_many
 from mirror.kinds.base import Kind
 from mirror.kinds.dependencies import RESOURCES, BadCarry, DependencyPolicy
 from mirror.kube import requests
-from mirror.kube.errors import Conflict, Forbidden, KubeError, NotFound, TooLarge
+from mirror.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound, TooLarge
 from mirror.kube.objects import Meta, Object, size_of
 from mirror.kube.requests import Rank
 from mirror.kube.resources import SECRETS, SERVICE_ACCOUNTS
@@ -105,6 +105,8 @@ class DependencyRounds:
     def _forget_unregistered(self) -> None:
         for place in [place for place in self._dependencies.known if place.worker not in self._registry.workers]:
             del self._dependencies.known[place]
+        for place in [place for place in self._dependencies.to_make if place.worker not in self._registry.workers]:
+            del self._dependencies.to_make[place]
         for name in self._halted.keys() - self._registry.workers.keys():
             del self._halted[name]
 
@@ -192,11 +194,29 @@ class DependencyRounds:
     # -- keeping in step -----------------------------------------------------------------------------------------------
 
     async def _keep_in_step(self, worker: Worker, found: Round) -> None:
+        for place in [place for place in self._dependencies.to_make if place.worker == worker.name]:
+            try:
+                await self._make_again(worker, place)
+            except AlreadyExists:
+                continue  # it is going, or its name is somebody's
+            except KubeError as error:
+                self._log.warning("copy not made again", worker=worker.name, object=place.name, error=error)
         for place in sorted(found.copies.keys() | found.needs.keys()):
             try:
                 await self._keep_one(worker, place, found)
             except KubeError as error:
                 self._log.warning("copy not kept in step", worker=worker.name, object=place.name, error=error)
+
+    async def _make_again(self, worker: Worker, place: Place) -> None:
+        """One that was deleted to be made anew; not where its original is gone, or something has its name by now."""
+        namespace = worker.source_namespace_of(place.namespace)
+        wanted = {place.name: True}
+        originals = await self._dependencies.originals.read(namespace, wanted) if namespace is not None else {}
+        original = originals.get(place.name) if not isinstance(originals, Obstruction) else None
+        if original is None or deciding.judge_originals({place.name: original}) is not None:
+            self._dependencies.to_make.pop(place, None)
+            return
+        await self._dependencies.make_again(worker, place, original)
 
     async def _keep_one(self, worker: Worker, place: Place, found: Round) -> None:
         copy, needs = found.copies.get(place), found.needs.get(place, [])

@@ -573,6 +573,27 @@ async def test_a_change_of_a_pull_secret_follows() -> None:
         assert copies(world)["registry"]["data"] == {"a": "Yg=="}
 
 
+async def test_a_pull_secret_that_was_deleted_to_be_made_anew_is_made_once_it_can_be() -> None:
+    """Nothing but the copy itself says who needs it: a finalizer of the worker's kept the deleted one for a while."""
+    async with one_worker() as (world, manager):
+        here, there = world.management.server, world.workers["east"].server
+        here.edit("serviceaccounts", "builder", lambda body: body.update(imagePullSecrets=[{"name": "registry"}]))
+        secret = {"metadata": {"name": "registry", "namespace": "default"}, "type": "Opaque", "data": {"a": "YQ=="}}
+        here.put("secrets", secret)
+        world.create(training())
+        await manager.settle()
+        there.edit("secrets", "registry", lambda body: body["metadata"].update(finalizers=["example.com/archive"]))
+        here.remove("secrets", "registry")
+        here.put("secrets", secret | {"type": "example.com/other"})
+        await manager.settle(61)
+        assert copies(world)["registry"]["metadata"].get("deletionTimestamp")
+        there.edit("secrets", "registry", lambda body: body["metadata"].pop("finalizers"))
+        assert "registry" not in copies(world)
+        await manager.settle(130)
+        assert copies(world)["registry"]["type"] == "example.com/other"
+        assert owners(copies(world)["registry"]) == {"train"}
+
+
 @pytest.mark.parametrize("kind", ["configmaps", "secrets", "serviceaccounts"])
 @pytest.mark.parametrize("namespace", ["default", "finance"])
 async def test_a_worker_is_sent_nothing_that_no_job_refers_to(kind: str, namespace: str) -> None:
