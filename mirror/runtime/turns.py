@@ -26,9 +26,8 @@ class Turns:
     Invariant: while something was taken, or somebody waits, ``_renew`` is due in the next turn.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
-        """``most``: of what is counted, in one turn."""
-        self._loop = loop
+    def __init__(self, most: int) -> None:
+        """``most``: of what is counted, in one turn. Its loop is not kept: it would be kept alive by what is its own."""
         self._most = most
         self._left = most
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -44,7 +43,7 @@ class Turns:
 
     async def wait(self) -> None:
         """Until a turn has something left."""
-        waiter = self._loop.create_future()
+        waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self._renew_soon()
         await waiter
@@ -52,7 +51,7 @@ class Turns:
     def _renew_soon(self) -> None:
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._renew)
+            asyncio.get_running_loop().call_soon(self._renew)
 
     def _renew(self) -> None:
         self._is_due = False
@@ -125,5 +124,5 @@ def _turns(what: str, most: int, *, of_workers: bool = False) -> Turns:
     loop, name = asyncio.get_running_loop(), f"{what} of workers" if of_workers else what
     known = _known.setdefault(loop, {})
     if name not in known:
-        known[name] = Turns(loop, most)
+        known[name] = Turns(most)
     return known[name]
