@@ -27,7 +27,7 @@ class Turns:
     """
 
     def __init__(self, most: int) -> None:
-        """``most``: of what is counted, in one turn. Its loop is not kept: it would be kept alive by what is its own."""
+        """``most``: of what is counted, in one turn. The loop is not kept: else nobody could let go of it."""
         self._most = most
         self._left = most
         self._waiters: deque[asyncio.Future[None]] = deque()
