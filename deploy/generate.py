@@ -246,7 +246,7 @@ def _kind_component(name: str, text: str) -> str:
 
 
 _KINDS = """\
-{{- /* Written by deploy/generate.py. What config.kinds has beside Jobs, as JSON: name, plural, version, group. */ -}}
+{{- /* Written by deploy/generate.py. What config.kinds has beside Jobs, as JSON. */ -}}
 {{- define "jobmirror.kinds" -}}
 {{- $builtIn := dict BUILT_IN }}
 {{- $found := list }}
@@ -261,6 +261,7 @@ _KINDS = """\
 {{- if eq $its $resource }}{{- $plain = $known }}{{- end }}
 {{- end }}
 {{- $one := dict "name" $plain "plural" (index $parts 0) "version" (index $parts 1) "group" (index $parts 2) }}
+{{- $_ := set $one "timeToLive" (default "" (get $entry "timeToLive")) }}
 {{- $found = append $found $one }}
 {{- else if ne $name "job" }}
 {{- fail (printf "config.kinds: %s is not built in; one of your own needs resource" (get $entry "kind")) }}
@@ -295,6 +296,8 @@ def _kind_rights(text: str) -> str:
     text = _in_release(text, "$").replace(
         _LABELS, f"{_LABELS}  {{{{- with $where }}}}\n  namespace: {{{{ . }}}}\n  {{{{- end }}}}\n"
     )
+    # What has a time to live by its entry is deleted when that is over; some kinds that are built in have one anyway.
+    text = text.replace("watch, patch]", "watch, patch{{ if $kind.timeToLive }}, delete{{ end }}]")
     return "---\n" + re.sub(r"\bkind: ClusterRole", "kind: {{ if not $where }}Cluster{{ end }}Role", text).rstrip()
 
 

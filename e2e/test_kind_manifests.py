@@ -64,6 +64,8 @@ def test_one_of_ones_own_gets_the_same_rights_as_one_that_is_built_in() -> None:
         (["example.com"], ["simulations/status"]),
     ]
     assert [rule["verbs"] for rule in rules] == [rule["verbs"] for rule in found["ClusterRole", "", other]["rules"]]
+    lives = by_key(charted({"config": {"kinds": [{**OWN, "timeToLive": "spec.ttlSecondsAfterFinished"}]}}))
+    assert "delete" in lives["ClusterRole", "", own]["rules"][0]["verbs"]
     binding = found["ClusterRoleBinding", "", own]
     assert (binding["roleRef"]["name"], binding["subjects"][0]["namespace"]) == (own, "elsewhere")
 

@@ -156,9 +156,9 @@ ROWS: dict[str, list[Json]] = {
         ),
         timeseries(
             "Runnable source to created mirror",
-            "From seeing that a Job may run to its mirror's creation; waiting for a worker counts.",
+            "From seeing that an object may run to its mirror's creation; waiting for a worker counts.",
             "s",
-            *quantiles("jobmirror_create_to_copy_seconds", "", ""),
+            *quantiles("jobmirror_create_to_copy_seconds", "kind", "{{kind}}"),
         ),
         timeseries(
             "Work duration",
@@ -187,7 +187,7 @@ ROWS: dict[str, list[Json]] = {
             "Statuses that the management cluster rejected, or another program has written. Usually 0.",
             "ops",
             (rate("jobmirror_refused_status_writes_total", "worker, kind"), "refused, {{worker}} {{kind}}"),
-            (rate("jobmirror_foreign_status_writes_total", "job"), "written by others"),
+            (rate("jobmirror_foreign_status_writes_total", "kind"), "written by others, {{kind}}"),
         ),
         timeseries(
             "Jobs of other managers",

@@ -200,7 +200,7 @@ class Routes:
             return
         if kind.is_suspended(new) and is_reset(old, new):
             return  # by a queue that has suspended it (D26)
-        self._metrics.foreign_status_writes.inc()
+        self._metrics.foreign_status_writes(kind.name).inc()
         writes = self._memories.of(uid).foreign_status_writes + 1
         self._memories.set(uid, foreign_status_writes=writes, foreign_written_at=self._clock.monotonic())
 

@@ -188,7 +188,7 @@ class MirrorWriter:
         worker.mirrors_of(seen.source.kind).take_own_write(mirror)
         waited = t.state.pending.finish_arrival(seen.key)
         if waited is not None:
-            t.environment.metrics.create_to_copy.observe(waited)
+            t.environment.metrics.create_to_copy(seen.source.kind.name).observe(waited)
         self._log.info("mirrored", source=seen.key, worker=worker.name, mirror_uid=mirror.metadata.uid)
         self._t.record_event(seen, "Mirrored", f"Mirrored to worker {worker.name}", is_warning=False)
         t.state.history.on_mirrored(seen, worker.name)
@@ -331,7 +331,9 @@ class MirrorWriter:
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version}
         kind, more = seen.source.kind, await self._leases.begin_again(seen, worker, lease)
         operations = [version, *changes.operations, *more]
-        patch = requests.json_patch(kind.resource, metadata.name, operations, namespace=metadata.namespace)
+        patch = requests.json_patch(
+            kind.resource, metadata.name, operations, namespace=metadata.namespace, strict=kind.can_vanish
+        )
         memory = t.state.memories.of(uid)
         times = memory.sent_times + 1 if memory.sent_digest == changes.digest else 1
         try:

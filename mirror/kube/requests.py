@@ -178,9 +178,11 @@ def json_patch(
     *,
     namespace: str | None = None,
     subresource: str | None = None,
+    strict: bool = False,
 ) -> Request:
     path = _path(resource, namespace, name, subresource)
-    return Request("patch", "PATCH", path, _AS_US, _encode(operations), JSON_PATCH)
+    query = _STRICTLY if strict else _AS_US
+    return Request("patch", "PATCH", path, query, _encode(operations), JSON_PATCH)
 
 
 def merge_patch(

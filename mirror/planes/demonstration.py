@@ -138,8 +138,10 @@ class Play:
         """Show the Jobs as they are; gives whether it is over."""
         api, kinds = self._fleet.management.plane.api, list(self._kinds)
         self._jobs = [view_of(kind, job) for kind in kinds for job in await api.list(kind.resource.path(NAMESPACE))]
-        if self._copied_seconds is None and self._sample(f"{_COPIED}_count") >= CAPACITY:
-            self._copied_seconds = self._mean(_COPIED)  # until now, there was room for all
+        if self._copied_seconds is None and self._of_kinds(f"{_COPIED}_count") >= CAPACITY:
+            self._copied_seconds = self._of_kinds(f"{_COPIED}_sum") / self._of_kinds(
+                f"{_COPIED}_count"
+            )  # until now, there was room for all
         if self._console.is_terminal:
             live.update(self._table())
         else:
@@ -168,6 +170,9 @@ class Play:
 
     def _mean(self, name: str, **labels: str) -> float:
         return self._sample(f"{name}_sum", **labels) / (self._sample(f"{name}_count", **labels) or 1.0)
+
+    def _of_kinds(self, name: str) -> float:
+        return sum(self._sample(name, kind=kind.name) for kind in self._kinds)
 
     def _sample(self, name: str, **labels: str) -> float:
         return self._metrics.registry.get_sample_value(name, labels) or 0.0

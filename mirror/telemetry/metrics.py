@@ -88,6 +88,8 @@ class Metrics:
         self._requests: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         self._controllers: set[str] = set()
         self._restarts: dict[tuple[str, str], int] = {}
+        self._copies: dict[str, Histogram] = {}
+        self._foreign_writes: dict[str, Counter] = {}
         self._make_mirroring()
         self._make_requests()
         self._make_queue()
@@ -123,6 +125,20 @@ class Metrics:
         found = kinds.get(kind)
         if found is None:
             found = kinds[kind] = self._bind_kind(worker, kind)
+        return found
+
+    def create_to_copy(self, kind: str) -> Histogram:
+        """Seconds from seeing that a source of this kind may run to the creation of its mirror."""
+        found = self._copies.get(kind)
+        if found is None:
+            found = self._copies[kind] = self._create_to_copy.labels(kind)
+        return found
+
+    def foreign_status_writes(self, kind: str) -> Counter:
+        """Statuses of placed sources of this kind that another program has written (D20)."""
+        found = self._foreign_writes.get(kind)
+        if found is None:
+            found = self._foreign_writes[kind] = self._foreign_status_writes.labels(kind)
         return found
 
     def forget_worker(self, name: str) -> None:
@@ -251,7 +267,9 @@ class Metrics:
         self.moves_held = gauge(
             "moves_held", "1 while nothing is moved because most workers, or most of one manager's, are unreachable"
         )
-        self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)
+        text = "Source may run to mirror created"
+        self._create_to_copy = self._histogram("create_to_copy_seconds", text, LATENCY, "kind")
+        self.create_to_copy(FIRST_KIND)
         self.waiting_jobs = gauge("waiting_jobs", "Sources that wait for a worker")
         text = "Sources that wait for a worker or make no progress on one, by the reason that is written on them"
         self._jobs_by_reason = gauge("jobs_by_reason", text, "reason", "kind")
@@ -260,7 +278,8 @@ class Metrics:
         text = "Age of the oldest of jobmirror_cronjob_jobs_unstarted"
         self.unstarted_cron_oldest = gauge("cronjob_jobs_unstarted_oldest_seconds", text)
         text = "Statuses of sources that somebody else has written"
-        self.foreign_status_writes = counter("foreign_status_writes", text)
+        self._foreign_status_writes = counter("foreign_status_writes", text, "kind")
+        self.foreign_status_writes(FIRST_KIND)
         text = "Unfinished sources that another manager of this cluster has placed, so that they are left alone"
         named = "Paths in the entry of a kind that are no fields of it on a cluster"
         self.kind_unknown_fields = gauge("kind_unknown_fields", named, "cluster", "kind")

@@ -162,7 +162,7 @@ async def test_what_holders_write_is_no_foreign_status_to_who_assigns() -> None:
         controller.complete("train")
         await asyncio.sleep(5)
         assert "Complete" in world.conditions()
-        assert assigner.metrics.registry.get_sample_value("jobmirror_foreign_status_writes_total") == 0
+        assert assigner.metrics.registry.get_sample_value("jobmirror_foreign_status_writes_total", {"kind": "Job"}) == 0
 
 
 async def test_without_slots_nothing_is_said_of_terms() -> None:

@@ -198,11 +198,11 @@ async def test_statuses_that_others_write_are_counted() -> None:
         await manager.settle()
         world.controller("east").start("train")
         await manager.settle()
-        assert scrape(manager, "foreign_status_writes_total") == 0
+        assert scrape(manager, "foreign_status_writes_total", kind="Job") == 0
         for number in range(2):
             world.edit(lambda body, n=number: body["status"].update(active=20 + n))
             await manager.settle(0.5)
-        assert scrape(manager, "foreign_status_writes_total") == 2
+        assert scrape(manager, "foreign_status_writes_total", kind="Job") == 2
 
 
 async def test_watches_tell_how_long_they_are_silent_and_how_often_they_began_anew() -> None:

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from declared_world import PATH, DeclaredWorld, in_world, runs, stored, texts, told
+from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, runs, stored, texts, told
 from doubles.drills import DRILLS, definition, drill
 from flow_drills import DEFINITIONS
 from flow_world import FlowWorld
 
 from mirror.embedded.faults.kinds import too_many_requests
 from mirror.embedded.faults.targets import Which
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.model import names
+from mirror.settings.load import parse
 
 Json = dict[str, Any]
 DEFINITION = f"{DEFINITIONS}/{definition()['metadata']['name']}"
@@ -130,6 +132,36 @@ async def test_a_field_that_a_worker_would_drop_is_a_refusal_that_names_it(world
     assert told(await stored(world))[names.PLACED] == "west"
     for name in ("plain", "train"):
         await world.management.api.delete(f"{PATH}/{name}")
+
+
+class ShapedWorld(OpenWorld):
+    """In which a change of a shape follows."""
+
+    mirrored = kinds_of(parse(SETTINGS + b"  carry: {always: [spec.shape]}\n", "f").kinds)
+
+
+@in_world(ShapedWorld)
+async def test_a_change_that_a_worker_would_drop_is_a_refusal_that_names_it(world: FlowWorld) -> None:
+    """CR4: as at its creation; it follows once the worker's definition knows the field."""
+    older = {"type": "object", "properties": {"run": RUN, "rounds": WHOLE}}
+    await define(world, east=defined(spec=older))
+    body = endless()
+    body["metadata"]["annotations"] = {names.WORKER_SELECTOR: "name=east"}
+    await world.management.api.create(PATH, body)
+    await world.until(is_told(world, names.MIRRORED))
+    await world.management.api.merge(f"{PATH}/train", {"spec": {"shape": "round"}})
+
+    async def is_refused() -> bool:
+        return any('unknown field "spec.shape"' in text for text in await texts(world, "ChangeRefused"))
+
+    async def has_followed() -> bool:
+        return ((await stored(world, "east") or {}).get("spec") or {}).get("shape") == "round"
+
+    await world.until(is_refused)
+    newer = await with_version_of(world, definition(), "east")
+    await world.planes["east"].api.replace(DEFINITION, newer)
+    await world.until(has_followed, seconds=600)
+    await world.management.api.delete(f"{PATH}/train")
 
 
 @in_world(OpenWorld)

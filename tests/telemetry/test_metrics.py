@@ -25,7 +25,9 @@ def series(metrics: Metrics) -> dict[str, float]:
         'jobmirror_mirrored_jobs{kind="Job",state="running",worker="east"}',
         'jobmirror_mirrored_jobs{kind="JobSet",state="running",worker="east"}',
         'jobmirror_jobs_by_reason{kind="JobSet",reason="WorkersFull"}',
-        "jobmirror_create_to_copy_seconds_count",
+        'jobmirror_create_to_copy_seconds_count{kind="Job"}',
+        'jobmirror_create_to_copy_seconds_count{kind="JobSet"}',
+        'jobmirror_foreign_status_writes_total{kind="Job"}',
         'jobmirror_status_lag_seconds_count{worker="east"}',
         'jobmirror_api_requests_total{cluster="east",code="200",verb="get"}',
         'jobmirror_api_request_seconds_count{cluster="east",verb="get"}',
@@ -59,6 +61,7 @@ def test_every_metric_is_offered_under_its_name(name: str) -> None:
     """Dashboards and alerts can rely on names and labels."""
     metrics = Metrics()
     metrics.of_kind("east", "JobSet")
+    metrics.create_to_copy("JobSet").observe(0.01)
     metrics.set_jobs_by_reason("JobSet", {"WorkersFull": 1})
     metrics.on_request("east", "get", "200", 0.01)
     metrics.set_queue_depths({"east": 1})
