@@ -8,10 +8,10 @@ from typing import Protocol
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Meta, Object
-from mirror.kube.packing import Packer
 from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.model.reasons import WORKERS_PODS
 from mirror.placement.preferences import spread_key_of
+from mirror.runtime.rest import Rest
 from mirror.runtime.store import EVERYWHERE, IndexFunction, Name, Store
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
@@ -53,7 +53,7 @@ class Sources:
             kind.name: Store(
                 indexes_of(kind) | more | ({STALLED: _stalled_of(kind)} if stalled else {}),
                 on_count=self._on_count,
-                packer=Packer(),
+                rest=Rest(),
             )
             for kind in kinds
         }

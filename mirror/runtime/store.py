@@ -5,20 +5,15 @@ Filled by ``informer``; read by the controllers. Objects in it are immutable by 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mirror.kube.objects import Meta, Object, keep_spec
 from mirror.kube.packing import Packed, Packer, unpack
-
-Name = tuple[str, str]
-"""Namespace and name."""
+from mirror.runtime.rest import Name, Rest
 
 IndexFunction = Callable[[Object], Iterable[str]]
 
 EVERYWHERE = ""
-_MOST_ASKED = 64
-"""Packed objects that stay unpacked for those who ask again, until others take their place."""
 
 
 def name_of(found: Object) -> Name:
@@ -28,34 +23,26 @@ def name_of(found: Object) -> Name:
 class Store:
     """Objects of one kind on one cluster.
 
-    Invariants: ``_by_index[i][v]`` holds exactly the names of the stored objects for which index function i yields v.
-    ``_unpacked`` holds the names of all that could be packed and are not, by when they were put, and no more than it
-    may; it stays empty where nothing is packed.
+    Invariant: ``_by_index[i][v]`` holds exactly the names of the stored objects for which index function i yields v.
     """
-
-    most_unpacked = 4096
-    """Of the newest objects, where it packs: they stay as they came. Some 15 MiB, or a minute at the largest rates."""
 
     def __init__(
         self,
         indexes: Mapping[str, IndexFunction] | None = None,
         *,
         on_count: Callable[[str, str], None] = lambda index, value: None,
-        packer: Packer | None = None,
+        rest: Rest | None = None,
     ) -> None:
         """What it is to do with its objects.
 
         Args:
             indexes: by their names.
             on_count: is called with an index and a value once ``count`` of them has changed, whoever changed it.
-            packer: of what has not changed for long, where there may be many; each read may give another one.
+            rest: packs what has not changed for long, where there may be many; each read may give another object.
         """
         self._on_count = on_count
         self._objects: dict[Name, Object | Packed] = {}
-        self._packer = packer
-        self._unpacked: OrderedDict[Name, None] = OrderedDict()
-        # Of packed ones: a look at one asks for it several times.
-        self._asked: dict[Name, Object] = {}
+        self._rest = rest
         functions = dict(indexes or {})
         self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in functions}
         # What each stored object was indexed by, so that taking it out costs no second look at it.
@@ -76,14 +63,9 @@ class Store:
 
     def get(self, namespace: str, name: str) -> Object | None:
         found = self._objects.get((namespace, name))
-        return self._unpack((namespace, name), found) if isinstance(found, Packed) else found
-
-    def _unpack(self, name: Name, packed: Packed) -> Object:
-        found = self._asked.get(name)
-        if found is None:
-            if len(self._asked) >= _MOST_ASKED:
-                self._asked.clear()
-            found = self._asked[name] = unpack(packed)
+        if isinstance(found, Packed):
+            assert self._rest is not None
+            return self._rest.unpack(self, (namespace, name), found)
         return found
 
     def metadata_of(self, namespace: str, name: str) -> Meta | None:
@@ -114,8 +96,8 @@ class Store:
         name = name_of(found)
         old = self._objects.get(name)
         self._objects[name] = found
-        if self._packer is not None:
-            self._pack_oldest(self._packer, name, found)
+        if self._rest is not None:
+            self._rest.put(self, name, found)
         for index, function, before in self._functions:
             values = tuple(function(found))
             if values != before.get(name, ()):
@@ -125,25 +107,18 @@ class Store:
     def remove(self, name: Name) -> Object | None:
         """Forget an object; return it if it was there."""
         old = self._objects.pop(name, None)
-        self._unpacked.pop(name, None)
-        self._asked.pop(name, None)
+        if self._rest is not None:
+            self._rest.drop(self, name)
         for index, values in self._values.items():
             if name in values:
                 self._index(index, name, ())
         return unpack(old) if isinstance(old, Packed) else old
 
-    def _pack_oldest(self, packer: Packer, name: Name, found: Object) -> None:
-        """Make room for one that was put: one more at the most is packed."""
-        self._unpacked.pop(name, None)
-        self._asked.pop(name, None)
-        if type(found) is not Object:  # some know more of an object than its parts, some less
-            return
-        self._unpacked[name] = None
-        if len(self._unpacked) > self.most_unpacked:
-            oldest, _ = self._unpacked.popitem(last=False)
-            stored = self._objects[oldest]
-            assert isinstance(stored, Object)
-            self._objects[oldest] = packer.pack(stored)
+    def pack(self, name: Name, packer: Packer) -> None:
+        """Keep one packed that is stored as it came (``Rest``)."""
+        stored = self._objects[name]
+        assert isinstance(stored, Object)
+        self._objects[name] = packer.pack(stored)
 
     def _index(self, index: str, name: Name, values: tuple[str, ...]) -> None:
         """Let an index find an object by these values, and by no others."""

@@ -7,17 +7,18 @@ that does is kept whole within bounds, and as a ``Partial`` beyond them. Nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from mirror.kinds.asking import state
 from mirror.kinds.base import Kind
 from mirror.kube.errors import TooLarge
 from mirror.kube.objects import Meta, Object, Partial, partial_of, size_of
-from mirror.kube.packing import Packer
 from mirror.model import names
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Listener
+from mirror.runtime.rest import Rest
 from mirror.runtime.slices import in_slices
 from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
 
@@ -48,6 +49,16 @@ class MirrorHooks:
     """Called each time that of an object with a source only what identifies it is kept."""
 
 
+class StoreHost(Protocol):
+    """What the stores of all workers share."""
+
+    clock: Clock
+    origin: str
+    """The management cluster's, by which mirrors are watched."""
+    rests: Mapping[str, Rest]
+    """By name of the kind."""
+
+
 class MirrorStore(Store):
     """A worker's objects of one kind with our labels.
 
@@ -55,11 +66,10 @@ class MirrorStore(Store):
     allowance, ``MOST_SURPLUS_BYTES`` together; ``_too_large`` and ``_going`` hold names that are stored.
     """
 
-    def __init__(self, kind: Kind, clock: Clock, *, origin: str, hooks: MirrorHooks) -> None:
-        """``origin``: the management cluster's, by which mirrors are watched."""
-        super().__init__({BY_STATE: lambda found: (state(kind, found),)}, packer=Packer())
-        self._clock = clock
-        self._origin = origin
+    def __init__(self, kind: Kind, host: StoreHost, *, hooks: MirrorHooks) -> None:
+        super().__init__({BY_STATE: lambda found: (state(kind, found),)}, rest=host.rests[kind.name])
+        self._clock = host.clock
+        self._origin = host.origin
         self.on_change = hooks.on_change
         self._hooks = hooks
         self._unknown: set[Name] = set()

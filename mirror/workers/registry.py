@@ -22,7 +22,7 @@ from mirror.workers.declarations import Declaration, Declarations, Key, Origin, 
 from mirror.workers.fence_record import FenceRecord, parse_time
 from mirror.workers.inventory import FORMER, Declared
 from mirror.workers.inventory_record import InventoryRecord
-from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers, written
+from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers, rests_of, written
 from mirror.workers.secret_provider import own_secrets
 from mirror.workers.spec import WorkerSpec
 from mirror.workers.worker import Worker
@@ -52,6 +52,7 @@ class Registry:
         self.log = environment.log
         self.kinds = settings.kinds
         self.origin = settings.origin
+        self.rests = rests_of(settings.kinds)
         self.watches_pods = settings.watch_pods
         self.mirror_selector = f"{names.ORIGIN}={settings.origin}"
         self._management = management

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
+from mirror.runtime.rest import Rest
 from mirror.settings.schema import ClusterProfiles, SecretSource
 from mirror.sharding.share import EVERYTHING, Share
 from mirror.telemetry.logs import Log
@@ -70,6 +71,11 @@ def other_providers(
         rank = len(found) + 1
         found.append(ProfileProvider(management, profiles, settings.namespace, rank=rank, report=report, log=log))
     return tuple(found)
+
+
+def rests_of(kinds: Kinds) -> dict[str, Rest]:
+    """What the mirrors of each kind share, whichever worker they are on."""
+    return {kind.name: Rest() for kind in kinds}
 
 
 def written(moment: datetime | None) -> str:

@@ -19,13 +19,12 @@ from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, Unr
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Meta, Object, Partial
 from mirror.model import names
-from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, Silence, State
 from mirror.workers.inventory import SECRET_GONE
-from mirror.workers.mirrors import MirrorHooks, MirrorStore
+from mirror.workers.mirrors import MirrorHooks, MirrorStore, StoreHost
 from mirror.workers.pods import PodHost, PodWatches
 from mirror.workers.probes import cluster_uid
 from mirror.workers.session import ClientSession
@@ -46,14 +45,12 @@ class _PrefixChanged(Exception):
     """Mirrors are to be watched in other namespaces."""
 
 
-class WorkerHost(Protocol):
+class WorkerHost(StoreHost, Protocol):
     """What a worker needs of the registry."""
 
-    clock: Clock
     log: Log
     kinds: Kinds
     mirror_selector: str
-    origin: str
     watches_pods: bool
 
     async def connect(self, spec: WorkerSpec) -> Client: ...
@@ -115,8 +112,7 @@ class Worker:
         stores = {
             kind.name: MirrorStore(
                 kind,
-                host.clock,
-                origin=host.origin,
+                host,
                 hooks=MirrorHooks(
                     on_change=partial(listener.on_mirror_change, self, kind),
                     is_source=partial(listener.is_source, kind),

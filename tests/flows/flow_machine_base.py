@@ -32,7 +32,7 @@ from mirror.embedded.faults.random_faults import RandomFaults
 from mirror.embedded.faults.targets import EVERYBODY, Which
 from mirror.embedded.virtual import VirtualLoop
 from mirror.planes.plane import ControlPlane
-from mirror.runtime.store import Store
+from mirror.runtime.rest import Rest
 
 NAMES = st.sampled_from(("a", "b", "c", "d"))
 WAITS = st.sampled_from((0.0005, 0.0015, 0.01, 0.1, 0.5, 1.0, 3.0, 12.0, 70.0))
@@ -54,11 +54,11 @@ PLURALS = st.sampled_from(("", "jobs", "pods", "secrets"))
 @contextmanager
 def _nearly_all_at_rest() -> Iterator[None]:
     """What stores keep is packed, but for the newest object, as if there were a hundred thousand."""
-    before, Store.most_unpacked = Store.most_unpacked, 1
+    before, Rest.most_unpacked = Rest.most_unpacked, 1
     try:
         yield
     finally:
-        Store.most_unpacked = before
+        Rest.most_unpacked = before
 
 
 class Machine(RuleBasedStateMachine):

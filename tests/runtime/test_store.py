@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 from doubles.examples import examples
 from doubles.jobs import as_object
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mirror.kube.objects import Object, Partial, partial_of
-from mirror.kube.packing import Packed, Packer
+from mirror.kube.packing import Packed
+from mirror.runtime.rest import Rest
 from mirror.runtime.store import EVERYWHERE, Store
 
 
@@ -94,8 +97,9 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.counted: dict[str, int] = {}
-        self.store = Store({"colour": colours_of}, on_count=self.count, packer=Packer())
-        self.store.most_unpacked = 2
+        rest = Rest()
+        rest.most_unpacked = 2
+        self.store = Store({"colour": colours_of}, on_count=self.count, rest=rest)
         self.model: dict[str, frozenset[str]] = {}
         self.versions: dict[str, int] = {}
         self.version = 0
@@ -174,3 +178,26 @@ def test_a_stream_that_begins_anew_before_where_it_was_has_turned_back() -> None
     assert store.turned_back == 0
     store.restart(EVERYWHERE, 3)
     assert (store.turned_back, store.progress(EVERYWHERE)) == (1, 3)
+
+
+def test_the_newest_of_all_stores_that_share_it_stay_as_they_came() -> None:
+    """D29: of a thousand workers each has a few; and a worker that is gone is let go of."""
+    rest = Rest()
+    rest.most_unpacked = 20
+    stores = [Store(rest=rest) for _ in range(30)]
+    for number in range(5):
+        for store in stores:
+            store.put(thing(str(number), number + 1))
+    assert [len(loose(store)) for store in stores] == [0] * 10 + [1] * 20
+    assert all([told(store.get("n", str(number))) for number in range(5)] == [1, 2, 3, 4, 5] for store in stores)
+
+    gone = weakref.ref(stores.pop())
+    assert gone() is None
+    for number in range(30):
+        stores[0].put(thing(str(number), 9))
+    assert sum(len(loose(store)) for store in stores) == len(loose(stores[0])) == 20
+
+
+def loose(store: Store) -> list[Object]:
+    """What is kept as it came."""
+    return [one for one in store._objects.values() if isinstance(one, Object)]
