@@ -5,6 +5,7 @@ A form says the same of each kind: a start, so many changes of one number, and a
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -35,9 +36,20 @@ class Form(ABC):
     def spec(self, pods: int, policy: Json) -> Json:
         """Its spec; ``policy`` are the fields beside ``suspend``."""
 
+    def policy(self, spec: Json) -> Json:
+        """The part of a spec that has ``suspend`` and ``managedBy``."""
+        return spec
+
     def is_suspended(self, spec: Json) -> bool:
         """Whether its pods may not run yet."""
-        return bool(spec.get("suspend"))
+        return bool(self.policy(spec).get("suspend"))
+
+    def copy_of(self, found: Json) -> Json:
+        """What is created on a worker: the same, which the controller there runs."""
+        spec = copy.deepcopy(found["spec"])
+        self.policy(spec).pop("managedBy", None)
+        metadata = {"name": found["metadata"]["name"]}
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, "spec": spec}
 
     @abstractmethod
     def status(self, *, pods: int, ready: int) -> Json:
@@ -76,6 +88,14 @@ class Jobs(Form):
             {"active": 0, "ready": 0, "succeeded": pods, "conditions": [enough]},
             {"completionTime": outside.now(), "conditions": [enough, complete]},
         ]
+
+    def copy_of(self, found: Json) -> Json:
+        """Without what each API server writes itself."""
+        body = super().copy_of(found)
+        for name in ("selector", "manualSelector"):
+            body["spec"].pop(name, None)
+        body["spec"]["template"].pop("metadata", None)
+        return body
 
     def shown_steps(self, status: Json) -> list[str]:
         is_started = bool(status.get("startTime") and status.get("active"))
@@ -121,8 +141,9 @@ class MPIJobs(Form):
         replicas = {"Launcher": {"replicas": 1, **one}, "Worker": {"replicas": pods, **one}}
         return {"runPolicy": {**policy, "cleanPodPolicy": "None"}, "mpiReplicaSpecs": replicas}
 
-    def is_suspended(self, spec: Json) -> bool:
-        return super().is_suspended(spec.get("runPolicy") or {})
+    def policy(self, spec: Json) -> Json:
+        found: Json = spec["runPolicy"]
+        return found
 
     def status(self, *, pods: int, ready: int) -> Json:
         replicas = {"replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": ready}}}

@@ -1,6 +1,7 @@
 """The theoretical minimum of mirroring: it copies Jobs and statuses and does nothing else.
 
     python -m bench.minimum M.kubeconfig W.kubeconfig     # and bench.mirroring --managed-by bench.jobmirror.io/minimum
+    python -m bench.minimum --kind JobSet …               # the same of another kind
 
 No checks, no record, no recovery, one worker, one namespace: what the machine allows, which others are compared with.
 It prints ``ready`` once it watches.
@@ -15,22 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from bench import outside
+from bench.forms import FORMS, Form
 from e2e.controlplane.client import JSON_PATCH, Client, Json
 
 MANAGED_BY = "bench.jobmirror.io/minimum"
-JOBS = "/apis/batch/v1/namespaces/default/jobs"
-DROPPED = ("managedBy", "selector", "manualSelector")
 
 
-def copy_of(job: Json) -> Json:
-    """What is created on the worker."""
-    spec = {key: value for key, value in job["spec"].items() if key not in DROPPED}
-    spec["template"] = {"spec": job["spec"]["template"]["spec"]}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": job["metadata"]["name"]}, "spec": spec}
-
-
-async def mirror(management: Client, worker: Client, on_ready: Callable[[], None]) -> None:
+async def mirror(management: Client, worker: Client, form: Form, on_ready: Callable[[], None]) -> None:
     """Until it is cancelled."""
+    path = form.collection("default")
     newest: dict[str, Json] = {}
     """Statuses that wait for the write before them."""
     writing: set[str] = set()
@@ -38,17 +32,17 @@ async def mirror(management: Client, worker: Client, on_ready: Callable[[], None
     async def write(name: str) -> None:
         while status := newest.pop(name, None):
             patch = [{"op": "add", "path": "/status", "value": status}]
-            await management.call("PATCH", f"{JOBS}/{name}/status", patch, JSON_PATCH)
+            await management.call("PATCH", f"{path}/{name}/status", patch, JSON_PATCH)
         writing.discard(name)
 
     async def copy_jobs(version: str) -> None:
-        async for event in outside.follow(management, JOBS, version):
-            job = event["object"]
-            if event["type"] == "ADDED" and job["spec"].get("managedBy") == MANAGED_BY:
-                scope.create_task(worker.create(JOBS, copy_of(job)))
+        async for event in outside.follow(management, path, version):
+            found = event["object"]
+            if event["type"] == "ADDED" and form.policy(found["spec"]).get("managedBy") == MANAGED_BY:
+                scope.create_task(worker.create(path, form.copy_of(found)))
 
     async def copy_statuses(version: str) -> None:
-        async for event in outside.follow(worker, JOBS, version):
+        async for event in outside.follow(worker, path, version):
             name, status = event["object"]["metadata"]["name"], event["object"].get("status")
             if event["type"] == "MODIFIED" and status:
                 newest[name] = status
@@ -57,15 +51,15 @@ async def mirror(management: Client, worker: Client, on_ready: Callable[[], None
                     scope.create_task(write(name))
 
     async with asyncio.TaskGroup() as scope:
-        scope.create_task(copy_jobs(await outside.newest(management, JOBS)))
-        scope.create_task(copy_statuses(await outside.newest(worker, JOBS)))
+        scope.create_task(copy_jobs(await outside.newest(management, path)))
+        scope.create_task(copy_statuses(await outside.newest(worker, path)))
         on_ready()
 
 
-async def run(management: Path, worker: Path) -> None:
+async def run(management: Path, worker: Path, form: Form) -> None:
     """With the kubeconfigs of both."""
     async with Client(management, user_agent="minimum") as here, Client(worker, user_agent="minimum") as there:
-        await mirror(here, there, lambda: print("ready", flush=True))
+        await mirror(here, there, form, lambda: print("ready", flush=True))
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -89,8 +83,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("management", type=Path)
     parser.add_argument("worker", type=Path)
+    parser.add_argument("--kind", choices=FORMS, default="Job", help="what is copied; default Job")
     options = parser.parse_args()
-    run_fast(run(options.management, options.worker))
+    run_fast(run(options.management, options.worker, FORMS[options.kind]))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +66,10 @@ async def measure(management: Cluster, worker: Cluster, *more: str) -> Figures:
 
 
 @asynccontextmanager
-async def floor(management: Cluster, worker: Cluster) -> AsyncIterator[int]:
+async def floor(management: Cluster, worker: Cluster, kind: str = "Job") -> AsyncIterator[int]:
     """The theoretical minimum, a loop without checks, running; gives its pid."""
-    command = [sys.executable, "-m", "bench.minimum", str(management.kubeconfig), str(worker.kubeconfig)]
+    command = [sys.executable, "-m", "bench.minimum", "--kind", kind]
+    command += [str(management.kubeconfig), str(worker.kubeconfig)]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -89,21 +89,29 @@ async def manager(management: Cluster, worker: Cluster, **more: Any) -> AsyncIte
 
 
 async def kinds(management: Cluster, worker: Cluster, runs: int, *more: str) -> None:
-    """Other kinds beside Jobs, by one manager that has all of them, in turn; their controllers are played."""
+    """Other kinds beside Jobs, by a manager that has all of them, in turn with the floor of each; controllers are played.
+
+    What a kind's floor takes is what the API servers take for it.
+    """
     clients = [management.client(), worker.client()]
     others = [kind for kind in KINDS if kind != "Job"]
     try:
         found: dict[str, list[Figures]] = {kind: [] for kind in KINDS}
-        async with (
-            defined(clients, [definition_of(kind) for kind in others]),
-            manager(management, worker, kinds=others) as running,
-        ):
-            for _, kind in product(range(runs), KINDS):
-                found[kind].append(
-                    await measure(management, worker, "--pid", f"manager={running.pid}", "--kind", kind, *more)
-                )
+        floors: dict[str, list[Figures]] = {kind: [] for kind in KINDS}
+        async with defined(clients, [definition_of(kind) for kind in others]):
+            for _ in range(runs):
+                async with manager(management, worker, kinds=others) as running:
+                    for kind in KINDS:
+                        who = ("--pid", f"manager={running.pid}", "--kind", kind)
+                        found[kind].append(await measure(management, worker, *who, *more))
+                for kind in KINDS:
+                    async with floor(management, worker, kind) as pid:
+                        who = ("--managed-by", MINIMUM, "--name", "floor", "--pid", f"manager={pid}", "--kind", kind)
+                        floors[kind].append(await measure(management, worker, *who, *more))
         for kind in others:
             show(f"{kind}s beside Jobs, {' '.join(more)}", found[kind], found["Job"], names=(kind, "Job"))
+            show(f"The floors of both, {' '.join(more)}", floors[kind], floors["Job"], names=(kind, "Job"))
+            show(f"{kind}s beside their floor, {' '.join(more)}", found[kind], floors[kind])
     finally:
         for client in clients:
             await client.close()

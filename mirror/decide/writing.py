@@ -45,7 +45,7 @@ def source_write(
     ``waiting-because`` was written less than ten seconds ago and may only then be changed. ``status`` is for what no
     mirror brings; ``clears``: the recorded worker is forgotten.
     """
-    stored = seen.source.found.annotations
+    stored, is_apart = seen.source.found.annotations, seen.source.kind.annotates_apart
     placed = records or (None if clears else seen.source.placed)
     changes: list[tuple[str, str | None]] = []
     if stored.get(names.ASSIGNED_WORKER) != placed:
@@ -65,12 +65,15 @@ def source_write(
     if mirror is not None and known != uid and (status is not None or known or mirror.is_recorded_at_once):
         status = seen.source.stored.mirrored_status(status, mirror.uid, seen.now)
     recorded = stored.get(names.MIRROR_UID)
-    if uid is not None and recorded != uid and (status is not None or recorded is not None):
+    is_worth_it = status is not None or recorded is not None or (is_apart and bool(changes))
+    if uid is not None and recorded != uid and is_worth_it:
         changes.append((names.MIRROR_UID, uid))
     told = _explanation(seen, waiting, status, is_placed=placed is not None)
     status = told.status
     if told.is_due and stored.get(names.WAITING_BECAUSE) != told.text:
         changes.append((names.WAITING_BECAUSE, told.text))
+    if is_apart and records is not None:
+        changes = []  # which takes a request more: one for all of them, once there is a mirror, which does not wait then
     if changes and not _have_room(stored, changes):
         # Annotations are for people; what counts is the status, which must be written whatever the user has in them.
         changes = [(name, value) for name, value in changes if value is None]

@@ -181,10 +181,22 @@ def test_the_minimum_leaves_out_what_a_worker_must_not_get() -> None:
     """And nothing else of the spec."""
     job = mirroring.Load(jobs=1, managed_by=minimum.MANAGED_BY).job("one")
     job["spec"] |= {"selector": {}, "manualSelector": None}
-    copy = minimum.copy_of(job)
+    copy = FORMS["Job"].copy_of(job)
 
     assert copy["metadata"] == {"name": "one"}
     assert copy["spec"].keys() == {"parallelism", "completions", "suspend", "template"}
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "MPIJob"])
+def test_the_minimum_leaves_out_who_runs_it_of_other_kinds(kind: str) -> None:
+    """And what it was made of stays as it is."""
+    form = FORMS[kind]
+    found = form.body({"name": "one"}, pods=2, managed_by=minimum.MANAGED_BY, is_suspended=False)
+    copy = form.copy_of(found)
+
+    assert minimum.MANAGED_BY not in str(copy)
+    form.policy(copy["spec"])["managedBy"] = minimum.MANAGED_BY
+    assert copy == found
 
 
 def test_small_jobs_are_told_from_large_ones() -> None:
