@@ -89,7 +89,7 @@ async def manager(management: Cluster, worker: Cluster, **more: Any) -> AsyncIte
 
 
 async def kinds(management: Cluster, worker: Cluster, runs: int, *more: str) -> None:
-    """Other kinds beside Jobs, by a manager that has all of them, in turn with the floor of each; controllers are played.
+    """Other kinds beside Jobs, by a manager that has all of them, in turn with the floor of each; players run them.
 
     What a kind's floor takes is what the API servers take for it.
     """

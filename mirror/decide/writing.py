@@ -73,7 +73,7 @@ def source_write(
     if told.is_due and stored.get(names.WAITING_BECAUSE) != told.text:
         changes.append((names.WAITING_BECAUSE, told.text))
     if is_apart and records is not None:
-        changes = []  # which takes a request more: one for all of them, once there is a mirror, which does not wait then
+        changes = []  # a request more: one for all of them, once there is a mirror, which does not wait for it
     if changes and not _have_room(stored, changes):
         # Annotations are for people; what counts is the status, which must be written whatever the user has in them.
         changes = [(name, value) for name, value in changes if value is None]
