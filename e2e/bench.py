@@ -106,8 +106,9 @@ async def kinds(management: Cluster, worker: Cluster, runs: int, *more: str) -> 
                         found[kind].append(await measure(management, worker, *who, *more))
                 for kind in KINDS:
                     async with floor(management, worker, kind) as pid:
-                        who = ("--managed-by", MINIMUM, "--name", "floor", "--pid", f"manager={pid}", "--kind", kind)
-                        floors[kind].append(await measure(management, worker, *who, *more))
+                        who = ("--pid", f"manager={pid}", "--kind", kind)
+                        named = ("--managed-by", MINIMUM, "--name", "floor")
+                        floors[kind].append(await measure(management, worker, *who, *named, *more))
         for kind in others:
             show(f"{kind}s beside Jobs, {' '.join(more)}", found[kind], found["Job"], names=(kind, "Job"))
             show(f"The floors of both, {' '.join(more)}", floors[kind], floors["Job"], names=(kind, "Job"))
@@ -297,7 +298,8 @@ async def run(options: argparse.Namespace) -> None:
             more = ("--jobs", str(options.jobs), "--settle", "30")
             show(f"{options.jobs} Jobs at once", *await compare(management, worker, options.runs, *more))
         if "kinds" in options.parts:
-            await kinds(management, worker, options.runs, "--jobs", "40", "--rate", "10")
+            # At ten a second servers of two cores have no idle moment: they take half as much again for each, and more.
+            await kinds(management, worker, options.runs, "--jobs", "40", "--rate", "2")
             await kinds(management, worker, options.runs, "--jobs", str(options.jobs), "--settle", "30")
         if "outage" in options.parts:
             await outage(management, worker)

@@ -13,6 +13,7 @@ from mirror.decide.snapshot import Snapshot
 from mirror.kube.errors import (
     ApiError,
     Forbidden,
+    Invalid,
     KubeError,
     NotFound,
     ServerFailure,
@@ -59,6 +60,9 @@ _WHY_FAILING = (
     ('" not found', "its Service does not exist"),
 )
 """What kube-apiserver says of a call that failed, without the address."""
+_STRICTLY = "strict decoding error: "
+_UNKNOWN_FIELD = re.compile(r'unknown field "(?P<path>[^"\\]{1,200})"')
+MOST_FIELDS = 3
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*)| without)?', re.DOTALL)
 
 
@@ -73,6 +77,8 @@ def refusal_text(error: ApiError) -> str:
         return "the namespace is being deleted"
     if by := _refused_by(error.message):
         return f"{by} ({error.code} {clean(error.reason, longest=LONGEST_PART) or 'refused'})"
+    if isinstance(error, Invalid) and (fields := _unknown_fields(error.message)):
+        return f"{fields} (422 Invalid)"
     if isinstance(error, Forbidden):
         if _GOING in error.message:
             return "its CustomResourceDefinition is being deleted"
@@ -97,6 +103,13 @@ def _refused_by(message: str) -> str:
         cause = next((text for said, text in _WHY_FAILING if said in message), "")
         return f"its admission webhook {_part(found['name'])} fails{': ' if cause else ''}{cause}"
     return ""
+
+
+def _unknown_fields(message: str) -> str:
+    """What of a patch the definition there does not know: the server's text quotes the whole patch before that."""
+    _, is_so, complaints = message.rpartition(_STRICTLY)
+    found = _UNKNOWN_FIELD.findall(complaints) if is_so else []
+    return ", ".join(f'unknown field "{_part(path)}"' for path in found[:MOST_FIELDS])
 
 
 def _part(text: str) -> str:

@@ -13,7 +13,7 @@ from weakref import ReferenceType, ref
 from mirror.kube.objects import Object
 from mirror.kube.packing import Packed, Packer, unpack
 
-Name = tuple[str, str]
+_Name = tuple[str, str]
 """Namespace and name."""
 _MOST_ASKED = 64
 """Packed objects that stay unpacked for those who ask again, until others take their place."""
@@ -22,11 +22,11 @@ _MOST_ASKED = 64
 class Shelf(Protocol):
     """A store that has objects packed."""
 
-    def pack(self, name: Name, packer: Packer) -> None:
+    def pack(self, name: _Name, packer: Packer) -> None:
         """Pack one that is stored as it came."""
 
 
-_Key = tuple[ReferenceType[Shelf], Name]
+_Key = tuple[ReferenceType[Shelf], _Name]
 
 
 class Rest:
@@ -45,7 +45,7 @@ class Rest:
         # Of packed ones: a look at one asks for it several times.
         self._asked: dict[_Key, Object] = {}
 
-    def put(self, shelf: Shelf, name: Name, found: Object) -> None:
+    def put(self, shelf: Shelf, name: _Name, found: Object) -> None:
         """An object was stored as it came: one more at the most is packed."""
         key = ref(shelf), name
         self._newest.pop(key, None)
@@ -58,13 +58,13 @@ class Rest:
             if (theirs := oldest()) is not None:
                 theirs.pack(of_it, self._packer)
 
-    def drop(self, shelf: Shelf, name: Name) -> None:
+    def drop(self, shelf: Shelf, name: _Name) -> None:
         """An object is stored no more."""
         key = ref(shelf), name
         self._newest.pop(key, None)
         self._asked.pop(key, None)
 
-    def unpack(self, shelf: Shelf, name: Name, packed: Packed) -> Object:
+    def unpack(self, shelf: Shelf, name: _Name, packed: Packed) -> Object:
         """An object that is at rest; the same one for those who ask again soon."""
         key = ref(shelf), name
         found = self._asked.get(key)

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mirror.kube.objects import Meta, Object, keep_spec
 from mirror.kube.packing import Packed, Packer, unpack
-from mirror.runtime.rest import Name, Rest
+from mirror.runtime.rest import Rest
+
+Name = tuple[str, str]
+"""Namespace and name."""
 
 IndexFunction = Callable[[Object], Iterable[str]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -73,7 +73,7 @@ def other_providers(
     return tuple(found)
 
 
-def rests_of(kinds: Kinds) -> dict[str, Rest]:
+def rests_of(kinds: Kinds) -> Mapping[str, Rest]:
     """What the mirrors of each kind share, whichever worker they are on."""
     return {kind.name: Rest() for kind in kinds}
 

@@ -79,6 +79,16 @@ WEBHOOK = 'admission webhook "jobs.acme.io" denied the request'
             Invalid(422, "Invalid", "Job is invalid: {secret}", (Cause("spec.template", "FieldValueInvalid", "s"),)),
             "422 Invalid: spec.template: FieldValueInvalid",
         ),
+        (
+            Invalid(
+                422,
+                "Invalid",
+                ' "" is invalid: patch: Invalid value: "[{\\"value\\":\\"secret\\"}]": strict decoding error: '
+                'unknown field "spec.shape"',
+                (Cause("patch", "FieldValueInvalid", "secret"),),
+            ),
+            'unknown field "spec.shape" (422 Invalid)',
+        ),
         (Invalid(422, "Invalid", "secret", (Cause("", "", "secret"),)), "422 Invalid: the object is invalid"),
     ],
 )

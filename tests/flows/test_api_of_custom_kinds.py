@@ -152,7 +152,10 @@ async def test_a_change_that_a_worker_would_drop_is_a_refusal_that_names_it(worl
     await world.management.api.merge(f"{PATH}/train", {"spec": {"shape": "round"}})
 
     async def is_refused() -> bool:
-        return any('unknown field "spec.shape"' in text for text in await texts(world, "ChangeRefused"))
+        listed = (await stored(world) or {})["status"]["conditions"]
+        return any(
+            one["reason"] == "ChangeRefused" and 'unknown field "spec.shape"' in one["message"] for one in listed
+        )
 
     async def has_followed() -> bool:
         return ((await stored(world, "east") or {}).get("spec") or {}).get("shape") == "round"

@@ -191,7 +191,7 @@ def test_the_newest_of_all_stores_that_share_it_stay_as_they_came() -> None:
     assert [len(loose(store)) for store in stores] == [0] * 10 + [1] * 20
     assert all([told(store.get("n", str(number))) for number in range(5)] == [1, 2, 3, 4, 5] for store in stores)
 
-    gone = weakref.ref(stores.pop())
+    gone = weakref.ref(stores.pop(1))
     assert gone() is None
     for number in range(30):
         stores[0].put(thing(str(number), 9))
