@@ -40,6 +40,7 @@ async def test_a_short_campaign_breaks_no_invariant(tmp_path: Path) -> None:
     story = tell(records)
     copied = [{story.sources[owner].key for owner in story.mirrors if owner[0] == kind} for kind in KINDS]
     assert set.intersection(*copied)
+    assert any(deletion.met for deletion in story.deletions)
 
 
 @pytest.mark.parametrize("minutes", [0.5, 3, 10, 60])

@@ -11,7 +11,8 @@ from pathlib import Path
 from e2e.chaos import history
 from e2e.chaos.breaches import Breach
 from e2e.chaos.campaign import Campaign
-from e2e.chaos.judging import judge, summary
+from e2e.chaos.counting import summary
+from e2e.chaos.judging import judge
 from e2e.controlplane.assets import MissingBinaries
 
 

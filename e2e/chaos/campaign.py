@@ -20,9 +20,10 @@ import aiohttp
 from e2e import shipped
 from e2e.chaos import history, storms
 from e2e.chaos.breaches import Breach
+from e2e.chaos.counting import summary
 from e2e.chaos.faults import insist, start_what_has_ended
 from e2e.chaos.history import Complaint, Opening, Phase
-from e2e.chaos.judging import judge, summary
+from e2e.chaos.judging import judge
 from e2e.chaos.kinds import KINDS, MirroredKind
 from e2e.chaos.recording import Recorder
 from e2e.chaos.users import Users

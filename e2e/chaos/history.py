@@ -28,6 +28,8 @@ class Opening(msgspec.Struct, frozen=True, tag="opening"):
     """What audit logs call the managers."""
     on_loss: str = "Wait"
     """Where a Job says nothing."""
+    retention_seconds: float | None = None
+    """How long copies that have ended are kept; None: as long as their source."""
 
 
 class Version(msgspec.Struct, frozen=True, tag="version"):

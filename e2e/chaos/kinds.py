@@ -50,7 +50,7 @@ class MirroredKind:
     suspend: str = "suspend"
     """The field that suspends it."""
     ends: Mapping[str, str] = field(hash=False)
-    """The conditions that end it, and for each what its controller says before, if anything."""
+    """The conditions that end it, the good one first, and for each what its controller says before, if anything."""
     left_out: tuple[str, ...] = ()
     """Fields of ``spec`` that no rule asks for."""
     can_move: bool = False
@@ -94,6 +94,11 @@ class MirroredKind:
     def end(self, body: Json) -> Json | None:
         """The condition that ended it."""
         return next((found for kind in self.ends if (found := condition(body, kind))), None)
+
+    @property
+    def complete(self) -> str:
+        """The condition that says that it has ended well."""
+        return next(iter(self.ends))
 
     def may_run(self, body: Json) -> bool:
         """Whether its controller may be running it."""

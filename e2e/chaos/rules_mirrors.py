@@ -1,4 +1,7 @@
-"""What must be true of mirrors, by the whole history: one copy, recorded first, nothing foreign, nothing left. Pure."""
+"""What must be true of mirrors, by the whole history: one copy, recorded first, nothing foreign, nothing left. Pure.
+
+Not here: which of them managers may delete (``rules_deletions``).
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,27 @@ from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from itertools import combinations, pairwise
 
-from e2e.chaos.breaches import Breach
-from e2e.chaos.history import Request
-from e2e.chaos.kinds import condition
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Owner, Story, annotation, placed_on
+from e2e.chaos.breaches import Breach, Verdicts
+from e2e.chaos.history import Json, Request
+from e2e.chaos.reading import annotation, has_proved_unstarted, is_ended_by_lease, moves_in, moves_of, placed_on
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story, may_have_met
 from mirror.model import names
 
 FENCE_SECONDS = 180.0
 """The margin of a lease, and pods' grace period: what was broken on the worker only before that hindered it no more."""
-_FOREVER = float("inf")
+FENCE_NEEDS = ("kube-apiserver", "etcd", "kube-controller-manager", "kwok")
+"""The programs of a worker that end a Job whose lease is over, and its pods."""
 
 
-def one_copy(story: Story) -> Iterator[Breach]:
+def one_copy(story: Story) -> Verdicts:
     """D2: of one source only one copy may run at a time; under ``Reschedule`` two, if the source counts the other."""
     for owner, mirrors in story.mirrors.items():
+        source = story.sources.get(owner)
         for first, second in combinations(mirrors, 2):
-            for since, until in _together(story, first, second):
-                if until - since > LATE_SECONDS and not _is_allowed(story, owner, first, second, since):
-                    where = f"on {first.cluster} (uid {first.uid}) and {second.cluster} (uid {second.uid})"
-                    yield Breach("one-copy", since, f"{second} may run {where} for {until - since:.1f} s")
-                    break
+            yield _overlap(story, source, first, second)
 
 
-def second_copies_have_a_reason(story: Story) -> Iterator[Breach]:
+def second_copies_have_a_reason(story: Story) -> Verdicts:
     """D2, D11, D14: whoever gets another copy was moved, or asked for it, or its worker had lost data."""
     for owner, mirrors in story.mirrors.items():
         source = story.sources.get(owner)
@@ -43,40 +44,41 @@ def second_copies_have_a_reason(story: Story) -> Iterator[Breach]:
                 text = f"copy on {later.cluster} (uid {later.uid}) after that on {earlier.cluster}, with {moves} moves"
                 yield Breach("second-copy", later.born_at, f"{later}: {text}")
                 break
+            yield None
 
 
-def recorded_first(story: Story) -> Iterator[Breach]:
-    """D5, D24: a source of the copy's kind names the worker before the copy is there."""
+def recorded_first(story: Story) -> Verdicts:
+    """D5, D24: a source of the copy's kind names the worker when the copy comes, or that it left a copy there."""
     for owner, mirrors in story.mirrors.items():
         source = story.sources.get(owner)
         for mirror in mirrors:
+            text = f"{mirror} is on {mirror.cluster}"
             if source is None:
-                yield Breach("recorded-first", mirror.born_at, f"{mirror} is on {mirror.cluster}, a copy of nothing")
-                continue
-            by = story.known_by(MANAGEMENT, mirror.born_at)
-            before = (body for at, body in source.bodies if at <= by)
-            if not any(placed_on(body) == mirror.cluster for body in before):
-                yield Breach("recorded-first", mirror.born_at, f"{mirror} is on {mirror.cluster}, not recorded")
+                yield Breach("recorded-first", mirror.born_at, f"{text}, a copy of nothing")
+            elif story.came_back(mirror) or _is_expected(story, source, mirror):
+                yield None
+            else:
+                yield Breach("recorded-first", mirror.born_at, f"{text}, not recorded")
 
 
-def nothing_foreign(story: Story) -> Iterator[Breach]:
+def nothing_foreign(story: Story) -> Verdicts:
     """D1, D10: managers change only what is theirs, and delete no source."""
     users = set(story.opening.users)
     for asked in story.requests:
         if asked.user not in users or asked.code >= HTTPStatus.BAD_REQUEST or asked.verb == "create":
             continue
+        text = ""
         if asked.cluster == MANAGEMENT:
             if asked.verb.startswith("delete"):
-                yield Breach("foreign", asked.at, f"a manager deleted the source {asked.resource} {asked.key}")
+                text = f"a manager deleted the source {asked.resource} {asked.key}"
             elif _met_only(story, asked, story.unmanaged, story.sources.values()):
                 text = f"a manager wrote {asked.resource} {asked.key}, which does not name it"
-                yield Breach("foreign", asked.at, text)
         elif _met_only(story, asked, story.foreign, (one for lives in story.mirrors.values() for one in lives)):
             text = f"a manager did {asked.verb} to {asked.resource} {asked.key} on {asked.cluster}, a stranger"
-            yield Breach("foreign", asked.at, text)
+        yield Breach("foreign", asked.at, text) if text else None
 
 
-def no_mirror_is_left(story: Story) -> Iterator[Breach]:
+def no_mirror_is_left(story: Story) -> Verdicts:
     """D2, D10: once all is healed each copy is its source's only one, and where the source says; none outlives it."""
     if "emptied" not in story.phases:
         return  # who was broken off has shown nothing (``all_have_ended``)
@@ -84,44 +86,38 @@ def no_mirror_is_left(story: Story) -> Iterator[Breach]:
     for owner, mirrors in story.mirrors.items():
         source = story.sources.get(owner)
         for mirror in mirrors:
+            at, text = settled, ""
             if mirror.exists_at(emptied):
-                yield Breach("left-behind", emptied, f"{mirror} is still on {mirror.cluster}, its source is gone")
+                at, text = emptied, f"{mirror} is still on {mirror.cluster}, its source is gone"
             elif mirror.exists_at(settled):
                 if source is None or not source.exists_at(settled):
-                    yield Breach("left-behind", settled, f"{mirror} on {mirror.cluster} has no source")
+                    text = f"{mirror} on {mirror.cluster} has no source"
                 elif placed_on(source.content_at(settled)) != mirror.cluster:
-                    yield Breach("left-behind", settled, f"{mirror} is on {mirror.cluster}, recorded elsewhere")
+                    text = f"{mirror} is on {mirror.cluster}, recorded elsewhere"
+            yield Breach("left-behind", at, text) if text else None
 
 
-def _together(story: Story, first: Life, second: Life) -> Iterator[tuple[float, float]]:
-    """When both may run; an end that may have been told late counts from when it may have been stored."""
-    for a, b in _running(first):
-        for c, d in _running(second):
+def _overlap(story: Story, source: Life | None, first: Life, second: Life) -> Breach | None:
+    """Two copies of one source may both run; an end that may have been told late counts from when it was stored."""
+    for a, b in first.runs():
+        for c, d in second.runs():
+            since = max(a, c)
             until = min(story.stored_since(first.cluster, b), story.stored_since(second.cluster, d))
-            if max(a, c) < until:
-                yield max(a, c), until
+            is_allowed = source is not None and _is_allowed(story, source, (first, a), (second, c))
+            if until - since <= LATE_SECONDS or is_allowed:
+                continue
+            where = f"on {first.cluster} (uid {first.uid}) and {second.cluster} (uid {second.uid})"
+            return Breach("one-copy", since, f"{second} may run {where} for {until - since:.1f} s")
+    return None
 
 
-def _running(life: Life) -> Iterator[tuple[float, float]]:
-    """When it may run; what goes on at the end of the history goes on for ever."""
-    since: float | None = None
-    for at, body in life.bodies:
-        if life.kind.may_run(body) and since is None:
-            since = at
-        elif not life.kind.may_run(body) and since is not None:
-            yield since, at
-            since = None
-    if since is not None:
-        yield since, _FOREVER if life.gone_at is None else life.gone_at
-
-
-def _is_allowed(story: Story, owner: Owner, first: Life, second: Life, at: float) -> bool:
-    """Whether this source may have both then."""
-    source = story.sources.get(owner)
-    if source is None or any(story.was_restored(one, by=at) for one in (first, second)):
-        return source is not None
+def _is_allowed(story: Story, source: Life, *running: tuple[Life, float]) -> bool:
+    """Whether this source may have both, of which each runs since some time."""
+    if any(story.was_revived(*one) for one in running):
+        return True
+    at = max(since for _, since in running)
     by = story.known_by(MANAGEMENT, at)
-    return any(_was_risked(story, source, one, at, by) for one in (first, second))
+    return any(_was_risked(story, source, copy, at, by) for copy, _ in running)
 
 
 def _was_risked(story: Story, source: Life, copy: Life, at: float, by: float) -> bool:
@@ -129,53 +125,53 @@ def _was_risked(story: Story, source: Life, copy: Life, at: float, by: float) ->
     for when, body in source.bodies:
         if when > by:
             return False
-        if _is_left_behind(copy, str((condition(body, names.MOVED) or {}).get("message", ""))):
+        if moves_of(body).may_have_left(copy.cluster, copy.uid):
             # The lease of a fence is the worker's to enforce, with all that is there for it.
             policy = annotation(body, names.ON_WORKER_LOSS) or story.opening.on_loss
-            is_hindered = story.had_fault(copy.cluster, at - FENCE_SECONDS, at)
+            is_hindered = story.had_fault(copy.cluster, at - FENCE_SECONDS, at, of=FENCE_NEEDS)
             return policy == "Reschedule" or (policy == "Fence" and is_hindered)
     return False
 
 
-def _is_left_behind(copy: Life, told: str) -> bool:
-    """Whether the source counts this copy among those that it left behind."""
-    return any(f"{copy.cluster} (uid {uid}" in told for uid in (copy.uid, "unknown"))
-
-
 def _may_replace(story: Story, source: Life, earlier: Life, later: Life) -> bool:
-    if story.was_restored(earlier, by=later.born_at):
+    """Whether a copy needs no move to follow another one."""
+    if story.came_back(later) or story.was_forgotten(earlier):
         return True
-    was_over = earlier.gone_at is not None and earlier.gone_at <= story.known_by(earlier.cluster, later.born_at)
-    wanted = annotation(source.content_at(later.born_at), names.ON_MIRROR_LOSS)
-    if was_over and wanted == "Recreate":
+    if earlier.gone_at is None or earlier.gone_at > story.known_by(earlier.cluster, later.born_at):
+        return False
+    by = story.known_by(MANAGEMENT, later.born_at)
+    is_unstarted = any(has_proved_unstarted(body, earlier.uid) for at, body in source.bodies if at <= by)
+    if is_unstarted or is_ended_by_lease(earlier.last, earlier.kind):
         return True
-    ended = earlier.kind.end(earlier.last) or {}
-    return (
-        was_over
-        and ended.get("reason") == "DeadlineExceeded"
-        and names.FENCE in (earlier.last["metadata"].get("annotations") or {})
+    wants_another = annotation(source.content_at(later.born_at), names.ON_MIRROR_LOSS) == "Recreate"
+    told = _told_at(story, source, earlier.cluster, earlier.gone_at)
+    was_there = any(placed_on(body) == earlier.cluster for body in told)
+    return wants_another and was_there and not earlier.is_deleted_by_manager
+
+
+def _is_expected(story: Story, source: Life, mirror: Life) -> bool:
+    """Whether its source has it on this worker when it comes; what is late there was sent before, which is counted."""
+    return any(
+        placed_on(body) == mirror.cluster or moves_of(body).may_have_left(mirror.cluster, mirror.uid)
+        for body in _told_at(story, source, mirror.cluster, mirror.born_at)
     )
+
+
+def _told_at(story: Story, source: Life, cluster: str, at: float) -> Iterator[Json]:
+    """What a source may have said when something was stored in a cluster that is told at this time."""
+    since = story.stored_since(cluster, at) - LATE_SECONDS
+    return source.contents_between(since, story.known_by(MANAGEMENT, at))
 
 
 def _moves(source: Life, at: float) -> int:
     """How often it says that it was moved, at most, by then."""
-    most = 0
-    for when, body in source.bodies:
-        if when > at:
-            break
-        told = (condition(body, names.MOVED) or {}).get("message", "")
-        count = told.removeprefix("move ").partition(",")[0]
-        most = max(most, int(count) if count.isdecimal() else 0)
-    return most
+    return max((one.count for one in moves_in(body for when, body in source.bodies if when <= at)), default=0)
 
 
 def _met_only(story: Story, asked: Request, strangers: Iterable[Life], ours: Iterable[Life]) -> bool:
     """Whether what the request met can only have been a stranger."""
 
-    def met(life: Life) -> bool:
-        is_there = story.stored_since(life.cluster, life.born_at) - LATE_SECONDS <= asked.at
-        is_not_gone = life.gone_at is None or life.gone_at + LATE_SECONDS >= asked.received
-        is_named = (life.cluster, life.kind.name, life.key) == (asked.cluster, asked.resource, asked.key)
-        return is_named and is_there and is_not_gone
+    def is_among(lives: Iterable[Life]) -> bool:
+        return any(may_have_met(story, asked, life) for life in lives)
 
-    return any(map(met, strangers)) and not any(map(met, ours))
+    return is_among(strangers) and not is_among(ours)

@@ -3,54 +3,60 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import dataclass
 
-from e2e.chaos.breaches import Breach
+from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Version
 from e2e.chaos.kinds import KINDS, MirroredKind, condition
-from e2e.chaos.story import Life, Story, annotation, placed_on
+from e2e.chaos.reading import annotation, moves_of, placed_on
+from e2e.chaos.story import Life, Story
 from mirror.model import names
 
 _NO_COPY_KNOWS = ("MirrorLost",)
 """Reasons that no worker's controller gives: they are ours."""
 
 
-def never_back(story: Story) -> Iterator[Breach]:
+def never_back(story: Story) -> Verdicts:
     """D7: what a status has said it does not take back."""
     for source in story.sources.values():
         before: Json | None = None
         for at, body in source.bodies:
-            if before is not None and (what := _taken_back(source.kind, before, body)):
+            what = "" if before is None else _taken_back(source.kind, before, body)
+            if what:
                 yield Breach("never-back", at, f"{source} (uid {source.uid}): {what}")
                 break
+            if before is not None:
+                yield None
             before = body
 
 
-def ends_are_true(story: Story) -> Iterator[Breach]:
-    """D7, D11: a source ends as a copy of it has ended; without one only if its copy had vanished."""
+def ends_are_true(story: Story) -> Verdicts:
+    """D7, D11: a source ends as the copy that counts has ended; without one only if that had vanished by itself."""
     for owner, source in story.sources.items():
-        at, verdict = _first_end(source)
-        if verdict is None:
+        if (end := _first_end(source)) is None:
             continue
-        text = f"{source} (uid {source.uid}) is {verdict['type']} ({verdict.get('reason', '')})"
-        copies = story.mirrors.get(owner, [])
-        if verdict.get("reason") in _NO_COPY_KNOWS:
-            if not any(_vanished(story, copy, at) for copy in copies):
-                yield Breach("true-end", at, f"{text}, but no copy of it had vanished")
-        elif not any(_ended_so(copy, verdict, story.known_by(copy.cluster, at)) for copy in copies):
-            yield Breach("true-end", at, f"{text}, and none of its {len(copies)} copies was")
+        reason, copies = end.verdict.get("reason", ""), story.mirrors.get(owner, [])
+        text = f"{source} (uid {source.uid}) is {end.verdict['type']} ({reason}) on {placed_on(end.body)}"
+        if reason in _NO_COPY_KNOWS:
+            is_true, but = any(_vanished(story, copy, end) for copy in copies), "but its copy there had not vanished"
+        else:
+            is_true = any(_ended_so(copy, end, story.known_by(copy.cluster, end.at)) for copy in copies)
+            but = f"and of its {len(copies)} copies none that counts was"
+        yield None if is_true else Breach("true-end", end.at, f"{text}, {but}")
 
 
-def leases_are_no_verdict(story: Story) -> Iterator[Breach]:
+def leases_are_no_verdict(story: Story) -> Verdicts:
     """D14: the deadline of a fence is not the user's."""
     for source in story.sources.values():
-        at, verdict = _first_end(source)
-        is_late = verdict is not None and verdict.get("reason") == "DeadlineExceeded"
-        if is_late and "activeDeadlineSeconds" not in source.content_at(at)["spec"]:
-            yield Breach("lease", at, f"{source} has failed by a deadline that it does not have")
+        end = _first_end(source)
+        if end is None or end.verdict.get("reason") != "DeadlineExceeded":
+            continue
+        has_deadline = "activeDeadlineSeconds" in end.body["spec"]
+        text = f"{source} has failed by a deadline that it does not have"
+        yield None if has_deadline else Breach("lease", end.at, text)
 
 
-def capacity_is_held(story: Story) -> Iterator[Breach]:
+def capacity_is_held(story: Story) -> Verdicts:
     """D21: no worker is given more than its capacity, by the management cluster's own order of writes."""
     limits: dict[str, int] = {}
     places: dict[tuple[str, str], str] = {}
@@ -65,29 +71,32 @@ def capacity_is_held(story: Story) -> Iterator[Breach]:
             before = places.pop(source, "")
             if worker:
                 places[source] = worker
-            count = Counter(places.values())[worker]
-            if worker and worker != before and count > limits.get(worker, count):
-                text = f"{version.resource} {version.key} is the {count}th on {worker}, which takes {limits[worker]}"
-                yield Breach("capacity", version.at, text)
+            if worker == before or worker not in limits:
+                continue
+            count, limit = Counter(places.values())[worker], limits[worker]
+            text = f"{version.resource} {version.key} is the {count}th on {worker}, which takes {limit}"
+            yield Breach("capacity", version.at, text) if count > limit else None
 
 
-def logs_are_clean(story: Story) -> Iterator[Breach]:
+def logs_are_clean(story: Story) -> Verdicts:
     """Whatever happens, a manager has an answer to it."""
     for one in story.complaints:
         yield Breach("log", one.at, f"{one.manager} logged: {one.text}")
 
 
-def all_have_ended(story: Story) -> Iterator[Breach]:
+def all_have_ended(story: Story) -> Verdicts:
     """D8: once all is healed and resumed, every source ends. A campaign that was broken off has not shown it."""
     if "settled" not in story.phases:
         yield Breach("ended", float("inf"), "the campaign did not come to its end")
         return
     at = story.phases["settled"]
     for source in story.sources.values():
-        if source.exists_at(at) and source.kind.end(source.content_at(at)) is None:
-            waits = annotation(source.content_at(at), names.WAITING_BECAUSE)
-            where = placed_on(source.content_at(at)) or "no worker"
-            yield Breach("ended", at, f"{source} (uid {source.uid}) on {where} has not ended: {waits}")
+        if not source.exists_at(at):
+            continue
+        content = source.content_at(at)
+        waits, where = annotation(content, names.WAITING_BECAUSE), placed_on(content) or "no worker"
+        text = f"{source} (uid {source.uid}) on {where} has not ended: {waits}"
+        yield Breach("ended", at, text) if source.kind.end(content) is None else None
 
 
 def _taken_back(kind: MirroredKind, before: Json, after: Json) -> str:
@@ -116,26 +125,51 @@ def _indexes(text: str) -> set[int]:
     return found
 
 
-def _first_end(source: Life) -> tuple[float, Json | None]:
-    return next(((at, found) for at, body in source.bodies if (found := source.kind.end(body))), (0.0, None))
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a source has ended, in the first version that says so."""
+
+    at: float
+    verdict: Json
+    body: Json
+    before: Json
+    """The version before, or the same."""
 
 
-def _ended_so(copy: Life, verdict: Json, by: float) -> bool:
-    """Whether a copy had this end by then, for this reason: what its controller says before counts as well (D11)."""
+def _first_end(source: Life) -> _End | None:
+    before: Json | None = None
+    for at, body in source.bodies:
+        if (verdict := source.kind.end(body)) is not None:
+            return _End(at, verdict, body, body if before is None else before)
+        before = body
+    return None
+
+
+def _ended_so(copy: Life, end: _End, by: float) -> bool:
+    """Whether a copy that counts had this end by then, for this reason; what its controller says before will do (D11).
+
+    It counts on the recorded worker; where its source has left it behind, only by being Complete (D14).
+    """
+    if moves_of(end.body).has_left(copy.cluster, copy.uid):
+        counts = end.verdict["type"] == copy.kind.complete
+    else:
+        was_left = moves_of(end.before).has_left(copy.cluster, copy.uid) and end.verdict["type"] == copy.kind.complete
+        counts = was_left or placed_on(end.body) == copy.cluster
+    if not counts:
+        return False
     for when, body in copy.bodies:
         if when > by:
             return False
-        said = (condition(body, kind) for kind in (verdict["type"], copy.kind.ends[verdict["type"]]))
-        if any(one is not None and one.get("reason", "") == verdict.get("reason", "") for one in said):
+        said = (condition(body, kind) for kind in (end.verdict["type"], copy.kind.ends[end.verdict["type"]]))
+        if any(one is not None and one.get("reason", "") == end.verdict.get("reason", "") for one in said):
             return True
     return False
 
 
-def _vanished(story: Story, copy: Life, at: float) -> bool:
-    """Whether a copy was gone by then, or its worker had forgotten things."""
-    return copy.gone_at is not None and (
-        copy.gone_at <= story.known_by(copy.cluster, at) or story.was_restored(copy, by=at)
-    )
+def _vanished(story: Story, copy: Life, end: _End) -> bool:
+    """Whether the copy on the recorded worker was gone when its source ended, and no manager had deleted it."""
+    is_here = copy.cluster == placed_on(end.body) and not copy.is_deleted_by_manager
+    return is_here and copy.gone_at is not None and copy.gone_at <= story.known_by(copy.cluster, end.at)
 
 
 def _occupies(story: Story, version: Version) -> str:

@@ -1,13 +1,18 @@
-"""A history as lives of sources and mirrors, which the rules of ``judging`` look at. Pure."""
+"""A history as lives of sources and mirrors, which the rules of ``judging`` look at. Pure.
+
+Not here: what sources and mirrors say of themselves (``reading``).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from e2e.chaos.history import Complaint, Fault, Json, Opening, Phase, Record, Request, Restored, Version
-from e2e.chaos.kinds import KINDS, MirroredKind, condition
+from e2e.chaos.kinds import KINDS, MirroredKind
+from e2e.chaos.reading import is_going
 from mirror.model import names
 
 MANAGEMENT = "management"
@@ -18,6 +23,7 @@ LATE_SECONDS = 2.0
 
 BACK_SECONDS = 60.0
 """After a cluster was restored, until all that is back from the dead has been seen."""
+_FOREVER = float("inf")
 
 
 @dataclass(slots=True)
@@ -30,6 +36,10 @@ class Life:
     uid: str
     versions: list[Version] = field(default_factory=list)
     gone_at: float | None = None
+    source: Owner | None = None
+    """Of a copy: what its labels name."""
+    is_deleted_by_manager: bool = False
+    """A manager's request is what has deleted it, or begun to."""
 
     @property
     def born_at(self) -> float:
@@ -54,6 +64,17 @@ class Life:
         """Its last content."""
         return self.versions[-1].body or {}
 
+    @property
+    def last_untouched(self) -> Json:
+        """Its last content before it began to be deleted; the first one if it was so from the beginning."""
+        contents = [body for _, body in self.bodies]
+        return next((body for body in reversed(contents) if not is_going(body)), contents[0])
+
+    @property
+    def went_at(self) -> float | None:
+        """When it began to be deleted, or was gone."""
+        return next((at for at, body in self.bodies if is_going(body)), self.gone_at)
+
     def exists_at(self, at: float) -> bool:
         """Whether it was there, as far as watches tell."""
         return self.born_at <= at and (self.gone_at is None or at < self.gone_at)
@@ -66,6 +87,33 @@ class Life:
                 break
             found = body
         return found
+
+    def contents_between(self, since: float, until: float) -> Iterator[Json]:
+        """Each content that it had at some time in between; the last one is what it has after its end."""
+        told = list(self.bodies)
+        ends = [at for at, _ in told[1:]] + [_FOREVER]
+        return (body for (at, body), ended in zip(told, ends, strict=True) if at <= until and ended > since)
+
+    def runs(self) -> Iterator[tuple[float, float]]:
+        """When it may run; what goes on at the end of the history goes on for ever."""
+        since: float | None = None
+        for at, body in self.bodies:
+            if self.kind.may_run(body) and since is None:
+                since = at
+            elif not self.kind.may_run(body) and since is not None:
+                yield since, at
+                since = None
+        if since is not None:
+            yield since, _FOREVER if self.gone_at is None else self.gone_at
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A request of a manager that has deleted something on a worker."""
+
+    asked: Request
+    met: Sequence[Life]
+    """What it was; several: one of these, since the history does not say which."""
 
 
 @dataclass(slots=True)
@@ -81,6 +129,7 @@ class Story:
     """Objects on workers with our labels, by their source, in the order of their birth."""
     foreign: list[Life] = field(default_factory=list)
     """Objects on workers without."""
+    deletions: list[Deletion] = field(default_factory=list)
     management: list[Version] = field(default_factory=list)
     """What was written there, Secrets, too, in the order of etcd, which is exact."""
     requests: list[Request] = field(default_factory=list)
@@ -108,16 +157,45 @@ class Story:
     def _silences(self, cluster: str) -> list[tuple[float, float]]:
         return [(since, until) for name, since, until in self._broken(cluster) if "etcd" in name]
 
-    def was_restored(self, copy: Life, *, by: float) -> bool:
-        """Whether the cluster of a copy had lost data by then that this copy, or its end, may have been among."""
+    def came_back(self, copy: Life) -> bool:
+        """Whether a restored cluster has it again: its deletion is among what was lost."""
         return any(
-            one.cluster == copy.cluster and one.at <= by + LATE_SECONDS and copy.born_at <= one.at + BACK_SECONDS
+            earlier.gone_at is not None and self._was_undone(copy.cluster, earlier.gone_at, copy.born_at)
+            for earlier in self._lives_of(copy)
+            if earlier is not copy
+        )
+
+    def was_forgotten(self, copy: Life) -> bool:
+        """Whether a restored cluster does not know it any more: its creation is among what was lost."""
+        if copy.gone_at is None or copy.is_deleted_by_manager:
+            return False
+        return self._was_undone(copy.cluster, copy.born_at, copy.gone_at)
+
+    def was_revived(self, copy: Life, at: float) -> bool:
+        """Whether it runs from this time on because a restored cluster does not know that it had stopped."""
+        stops = [until for life in self._lives_of(copy) for _, until in life.runs() if until <= at]
+        return bool(stops) and self._was_undone(copy.cluster, max(stops), at)
+
+    def _lives_of(self, copy: Life) -> list[Life]:
+        """Of an object; several only where restored clusters have it again."""
+        found = self.mirrors.get(copy.source, []) if copy.source is not None else []
+        return [one for one in found if (one.cluster, one.uid) == (copy.cluster, copy.uid)]
+
+    def _was_undone(self, cluster: str, stored_at: float, seen_at: float) -> bool:
+        """Whether a restore has undone what was stored at one time, so that the other is when this was seen."""
+        return any(
+            one.cluster == cluster
+            and one.snapshot_at <= stored_at <= one.at + LATE_SECONDS
+            and one.at - LATE_SECONDS <= seen_at <= one.at + BACK_SECONDS
             for one in self.restored
         )
 
-    def had_fault(self, cluster: str, since: float, until: float) -> bool:
-        """Whether something of this cluster was broken at some time in between."""
-        return any(began <= until and ended >= since for _, began, ended in self._broken(cluster))
+    def had_fault(self, cluster: str, since: float, until: float, *, of: Sequence[str]) -> bool:
+        """Whether one of these programs of a cluster was broken at some time in between."""
+        return any(
+            began <= until and ended >= since and any(program in name for program in of)
+            for name, began, ended in self._broken(cluster)
+        )
 
     def _broken(self, cluster: str) -> list[tuple[str, float, float]]:
         """Each fault of a cluster, from when until when."""
@@ -158,6 +236,7 @@ def tell(records: Iterable[Record]) -> Story:
     story.management.sort(key=lambda one: one.revision)
     for life in lives.ended:
         _sort_in(story, life)
+    _note_deletions(story, lives.ended)
     return story
 
 
@@ -193,20 +272,42 @@ def _sort_in(story: Story, life: Life) -> None:
     for _, body in life.bodies:
         labels = body["metadata"].get("labels") or {}
         if labels.get(names.ORIGIN) == story.opening.origin and labels.get(names.SOURCE_UID):
-            story.mirrors[life.kind.name, labels[names.SOURCE_UID]].append(life)
+            life.source = life.kind.name, labels[names.SOURCE_UID]
+            story.mirrors[life.source].append(life)
             return
     story.foreign.append(life)
 
 
-# -- what a source of any kind says ------------------------------------------------------------------------------------
+def _note_deletions(story: Story, lives: Iterable[Life]) -> None:
+    """Which lives on workers the managers' deletions have met; one that failed may have been done all the same."""
+    places: defaultdict[tuple[str, str, str], list[Life]] = defaultdict(list)
+    for life in lives:
+        places[life.cluster, life.kind.name, life.key].append(life)
+    for asked in story.requests:
+        if asked.verb != "delete" or asked.cluster == MANAGEMENT or asked.user not in story.opening.users:
+            continue
+        here = places[asked.cluster, asked.resource, asked.key]
+        if (deleted := _first_to_go(story, asked, here)) is not None and _may_be_done(asked):
+            deleted.is_deleted_by_manager = True
+            story.deletions.append(Deletion(asked, (deleted,)))
+        elif asked.code < HTTPStatus.BAD_REQUEST:
+            story.deletions.append(Deletion(asked, [one for one in here if may_have_met(story, asked, one)]))
 
 
-def placed_on(body: Json) -> str:
-    """The worker that is recorded on a source."""
-    found = condition(body, names.PLACED)
-    return str(found.get("message", "")) if found else ""
+def _first_to_go(story: Story, asked: Request, lives: Iterable[Life]) -> Life | None:
+    """Of lives of one name the one that went when this was requested."""
+    by = story.known_by(asked.cluster, asked.at)
+    went = [one for one in lives if one.went_at is not None and asked.received <= one.went_at <= by]
+    return min(went, key=lambda one: one.went_at or 0.0, default=None)
 
 
-def annotation(body: Json, name: str) -> str:
-    """One of its annotations, or nothing."""
-    return str((body.get("metadata", {}).get("annotations") or {}).get(name, ""))
+def _may_be_done(asked: Request) -> bool:
+    return asked.code < HTTPStatus.BAD_REQUEST or asked.code >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def may_have_met(story: Story, asked: Request, life: Life) -> bool:
+    """Whether a life was there, as far as times tell, when a request for an object of its name came."""
+    is_there = story.stored_since(life.cluster, life.born_at) - LATE_SECONDS <= asked.at
+    is_not_gone = life.gone_at is None or life.gone_at + LATE_SECONDS >= asked.received
+    is_named = (life.cluster, life.kind.name, life.key) == (asked.cluster, asked.resource, asked.key)
+    return is_named and is_there and is_not_gone

@@ -1,0 +1,128 @@
+"""What sources and copies say of themselves, read as the API has it: nothing of ``mirror``'s own code is asked. Pure.
+
+Used by the rules of ``judging`` and by ``counting``. Not here: when they said it (``story``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from e2e.chaos.history import Json
+from e2e.chaos.kinds import MirroredKind, condition
+from mirror.model import names
+
+_MOVED = re.compile(r"move ([0-9]+), from (\S+) to (\S+?)(?:; left behind: (.*))?")
+_COPY = re.compile(r"(\S+) \(uid ([^\s,)]+)(?:, (\w+))?\)")
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftCopy:
+    """A copy that a source says it left on a worker."""
+
+    worker: str
+    uid: str
+    """``unknown``: whichever is there."""
+    promise: str = ""
+    """Why it does not run any more, as ``fenced``; empty: it may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What a source says of its moves (D14)."""
+
+    count: int = 0
+    origin: str = ""
+    to: str = ""
+    left: tuple[LeftCopy, ...] = ()
+    reason: str = ""
+
+    @property
+    def why(self) -> str:
+        """Of the last one: ``drained``, ``started over``, ``lost``, or what was promised of the copy that it left."""
+        if self.reason == "WorkerDrained":
+            return "drained"
+        left = next((one for one in reversed(self.left) if one.worker == self.origin), None)
+        if left is None:
+            return "started over" if self.origin == self.to else "lost"
+        return left.promise or "lost"
+
+    def has_left(self, worker: str, uid: str) -> bool:
+        """Whether the copy of this uid was left on this worker."""
+        return any((one.worker, one.uid) == (worker, uid) for one in self.left)
+
+    def may_have_left(self, worker: str, uid: str) -> bool:
+        """The same, or whichever is there was left."""
+        return self.has_left(worker, uid) or self.has_left(worker, _UNKNOWN)
+
+
+def moves_of(body: Json) -> Moves:
+    """From its condition ``jobmirror.io/Moved``."""
+    said = condition(body, names.MOVED) or {}
+    found = _MOVED.fullmatch(str(said.get("message", "")))
+    if found is None:
+        return Moves()
+    left = tuple(LeftCopy(*groups) for groups in _COPY.findall(found[4] or ""))
+    return Moves(int(found[1]), found[2], found[3], left, str(said.get("reason", "")))
+
+
+def moves_in(bodies: Iterator[Json]) -> Iterator[Moves]:
+    """Each move that these versions of one source count, in their order."""
+    before = 0
+    for body in bodies:
+        now = moves_of(body)
+        if now.count > before:
+            yield now
+        before = now.count
+
+
+def placed_on(body: Json) -> str:
+    """The worker that is recorded on a source."""
+    return _message(body, names.PLACED)
+
+
+def recorded_uid(body: Json) -> str:
+    """The uid of its copy there, as far as it is recorded."""
+    return _message(body, names.MIRRORED)
+
+
+def annotation(body: Json, name: str) -> str:
+    """One of its annotations, or nothing."""
+    return str((body.get("metadata", {}).get("annotations") or {}).get(name, ""))
+
+
+def is_going(body: Json) -> bool:
+    """Whether it is being deleted."""
+    return "deletionTimestamp" in body["metadata"]
+
+
+def is_ended_by_lease(body: Json, kind: MirroredKind) -> bool:
+    """Whether a copy has ended by a deadline, and has the lease of a fence (D14)."""
+    ended = kind.end(body) or {}
+    fences = body.get("metadata", {}).get("annotations") or {}
+    return ended.get("reason") == "DeadlineExceeded" and names.FENCE in fences
+
+
+def is_completed_for(source: Json, copy: Json, kind: MirroredKind) -> bool:
+    """Whether a copy has done all that its source wants, which may have been scaled up since."""
+    wanted, done = source["spec"].get("completions"), copy["spec"].get("completions")
+    return condition(copy, kind.complete) is not None and (wanted is None or (done is not None and done >= wanted))
+
+
+def has_proved_unstarted(source: Json, uid: str) -> bool:
+    """Whether a source says that nothing of the copy of this uid ever ran (D31)."""
+    said = condition(source, names.RETRYING) or {}
+    return f"mirror {uid}" in str(said.get("message", "")).split("; ")
+
+
+def has_stopped(copy: Json, kind: MirroredKind) -> bool:
+    """Whether a copy is suspended, and has no pods."""
+    status = copy.get("status") or {}
+    return kind.is_suspended(copy) and not any(status.get(field) for field in ("active", "terminating"))
+
+
+def _message(body: Json, kind: str) -> str:
+    found = condition(body, kind)
+    return str(found.get("message", "")) if found else ""
