@@ -106,14 +106,12 @@ def _on_loss(kind: Kind, allowed: Collection[OnLoss]) -> Callable[[Object], str]
     can = [one for one in OnLoss if one is OnLoss.WAIT or (one in allowed and kind.can_move)]
     if kind.fence is None:
         can = [one for one in can if one is not OnLoss.FENCE]
-    known = _one_of(names.ON_WORKER_LOSS, *OnLoss)
+    is_allowed = _one_of(names.ON_WORKER_LOSS, *can)
 
     def check(found: Object) -> str:
         value = found.annotations[names.ON_WORKER_LOSS]
-        if why := known(found):
-            return why
-        if value in can:
-            return ""
+        if value in can or value not in tuple(OnLoss):
+            return is_allowed(found)
         return f"{value} is not allowed here for a {kind.name}; write {' or '.join(can)}"
 
     return check

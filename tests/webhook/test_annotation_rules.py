@@ -12,6 +12,7 @@ from webhook_asking import UID, question
 from mirror.kinds import own_annotations
 from mirror.kinds.own_annotations import MOST, MOST_JUDGED
 from mirror.model import names
+from mirror.model.losses import OnLoss
 from mirror.webhook import reviews
 from mirror.webhook.validating import validate
 
@@ -108,6 +109,32 @@ def test_only_the_webhook_marks_a_job_as_held() -> None:
     assert refusal(with_annotations(held, suspend=True), with_annotations(held, suspend=True)) == ""
     assert refusal(with_annotations({}, suspend=False), with_annotations(held, suspend=True)) == ""
     assert refusal(with_annotations(held, suspend=True)) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Wait", ""),
+        ("Reschedule", ""),
+        ("Fence", "Fence is not allowed here for a Job; write Wait or Reschedule"),
+        ("fence", "'fence' is unknown; write Wait or Reschedule"),
+    ],
+)
+def test_policies_that_the_settings_do_not_allow_are_refused(text: str, says: str) -> None:
+    """60, ``workers.onLossAllowed`` (D14): none that is refused is recommended, and what was there before stays."""
+    allowed = frozenset((OnLoss.WAIT, OnLoss.RESCHEDULE))
+    body = with_annotations({names.ON_WORKER_LOSS: text})
+    verdict = validate(question(body), OURS, on_loss_allowed=allowed)
+    assert verdict.denied_because == (f"annotation {names.ON_WORKER_LOSS}: {says}" if says else "")
+    assert validate(question(body, body), OURS, on_loss_allowed=allowed).denied_because == ""
+
+
+def test_wait_is_always_allowed() -> None:
+    """Though the settings do not name it."""
+    waits, moves = (with_annotations({names.ON_WORKER_LOSS: one.value}) for one in (OnLoss.WAIT, OnLoss.RESCHEDULE))
+    fences = frozenset((OnLoss.FENCE,))
+    assert validate(question(waits), OURS, on_loss_allowed=fences).denied_because == ""
+    assert "write Wait or Fence" in validate(question(moves), OURS, on_loss_allowed=fences).denied_because
 
 
 def test_misspelt_annotations_are_warned_of() -> None:

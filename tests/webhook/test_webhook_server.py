@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -21,12 +22,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webhook_asking import UID, review
 
+from mirror.app import _build
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
+from mirror.http_services import http_services
 from mirror.model import names
 from mirror.planes.api import Api
+from mirror.runtime.clock import SystemClock
+from mirror.runtime.environment import Environment
 from mirror.serving import https
 from mirror.serving.certificates import Certificates, Material
 from mirror.serving.x509 import Authority, client_context
+from mirror.settings.schema import Https, Settings, Webhook, Workers
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.webhook import reviews, routes
@@ -148,6 +154,39 @@ async def test_bad_annotations_are_refused_with_our_text() -> None:
             await it.api.merge(f"{TEAM}/train", {"metadata": {"annotations": bad}})
         await it.api.create(OTHER, users(annotations=bad))
         assert it.answers("validate", "denied") == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        ("Reschedule", ""),
+        ("Fence", "Fence is not allowed here for a Job; write Wait or Reschedule"),
+        ("Pray", "'Pray' is unknown; write Wait or Reschedule"),
+    ],
+)
+async def test_the_settings_of_a_manager_say_which_policies_its_webhook_takes(
+    policy: str, says: str, tmp_path: Path, log_lines: Lines
+) -> None:
+    """``workers.onLossAllowed`` (D14), as the manager serves its webhook."""
+    pair = AUTHORITY.issue_server(["127.0.0.1"])
+    files = {"cert_file": tmp_path / "tls.crt", "key_file": tmp_path / "tls.key"}
+    for path, content in zip(files.values(), (pair.certificate, pair.key), strict=True):
+        path.write_bytes(content)
+    settings = Settings(
+        webhook=Webhook(enabled=True),
+        https=Https(listen="127.0.0.1:0", **{name: str(path) for name, path in files.items()}),
+        workers=Workers(on_loss_allowed=("Wait", "Reschedule")),
+    )
+    management = client_of(wire_to("management"))
+    manager = await _build(settings, management, Environment(SystemClock(), get_log("test"), Metrics()))
+    async with http_services(settings, management, manager, on_page=lambda port: None):
+        (address,) = [line["listen"] for line in log_lines if line["event"] == "serving"]
+        asked = job(annotations={names.ON_WORKER_LOSS: policy})
+        status, answer = await post(int(address.rpartition(":")[2]), review(asked), routes.VALIDATE)
+    await management.close()
+    response = json.loads(answer)["response"]
+    assert (status, response["allowed"]) == (200, not says)
+    assert response.get("status", {}).get("message", "").endswith(says)
 
 
 async def test_while_it_is_down_fail_refuses_new_jobs_and_nothing_else() -> None:
