@@ -6,7 +6,7 @@ from typing import assert_never
 
 from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
-from mirror.controllers.requesting import waiter_of
+from mirror.controllers.requesting import mover_of, waiter_of
 from mirror.controllers.seeding import seed_mirror
 from mirror.controllers.stopped_kinds import what_to_do
 from mirror.controllers.write_context import WriteContext
@@ -42,6 +42,7 @@ from mirror.decide.snapshot import Snapshot
 from mirror.model.keys import MirrorKey
 from mirror.model.reasons import Reason
 from mirror.model.text import clean
+from mirror.placement.move_order import Mover
 from mirror.placement.preferences import spread_key_of
 
 LOG_AGAIN_SECONDS = 60.0
@@ -56,6 +57,7 @@ class Applier:
         self._t = context
         self._leases = leases
         self._moves = moves
+        moves.on_turn = self._give_turn
         self._log = context.environment.log
         self._sources = sources
         self._mirrors = mirrors
@@ -166,13 +168,16 @@ class Applier:
             self._log.error("two managers", other=manager, source=seen.key, jobs=jobs, because=action.message)
 
     def _await_move(self, seen: Snapshot, *, takes_turn: bool) -> None:
-        """Give it a turn, unless it has one; until then it keeps nobody else from being assigned."""
+        """Have it wait for a turn, unless it has one; until then it keeps nobody else from being assigned."""
         memories, uid = self._t.state.memories, seen.source.uid
         if not takes_turn:
             self._t.state.assigner.note_record_failed(seen.key)
             return
         turn = memories.of(uid).move_at
         if turn is None or seen.monotonic > turn + TURN_LASTS_SECONDS:
-            memories.set(uid, move_at=self._moves.take())
             self._t.state.assigner.note_record_failed(seen.key)
-            self._t.state.intake.add(seen.key)
+            self._moves.request(mover_of(seen, self._t.state.priorities))
+
+    def _give_turn(self, mover: Mover, at: float) -> None:
+        self._t.state.memories.set(mover.uid, move_at=at)
+        self._t.state.intake.add(mover.key)

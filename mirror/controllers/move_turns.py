@@ -6,11 +6,13 @@ who assigns looks at how many workers are lost, and gives turns; who holds a slo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from mirror.kube.errors import ApiError, KubeError, ServerFailure
 from mirror.model.terms import CARRIED_OUT_SECONDS, NO_TERMS, Terms
+from mirror.placement.move_order import MoveOrder, Mover
 from mirror.runtime.clock import Clock
 from mirror.runtime.environment import Environment
 from mirror.sharding.share import EVERYTHING, Share
@@ -23,6 +25,8 @@ AWAY_SECONDS = 10.0
 """A watch that is cut off once is no absence."""
 ONE_ABSENCE_SECONDS = 45.0
 """Two failures that are further apart are not of one absence: each attempt ends sooner."""
+TIMER_SECONDS = 0.002
+"""A timer may come so much before its time."""
 FEWEST_LOST = 2
 JUST_TOOK_OVER = "nothing is moved in the first minute of a new leader"
 WAS_AWAY = "nothing is moved in the first minute after the management cluster was unreachable"
@@ -85,8 +89,13 @@ class MoveTurns:
         self._environment = environment
         self._absence = absence
         self._warn = warn
+        self.on_turn: Callable[[Mover, float], None] = lambda mover, at: None
+        """Told whose turn it is, and since when (monotonic); ``applying`` sets it."""
+        self._waiting = MoveOrder()
         self._led_since: float | None = None
         self._next_at = float("-inf")
+        # For the next turn, while somebody waits for it.
+        self._timer: asyncio.TimerHandle | None = None
         self._is_reported = False
         """Whether it was reported that moves are held since most workers are lost."""
 
@@ -95,7 +104,11 @@ class MoveTurns:
         self._led_since = self._environment.clock.monotonic()
 
     def end_leading(self) -> None:
-        """Somebody else may move from now on: what was reported is theirs to find out."""
+        """Somebody else may move from now on: what was reported is theirs to find out, and who waits, too."""
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._is_reported:
             self._is_reported = False
             self._environment.metrics.moves_held.set(0)
@@ -157,13 +170,23 @@ class MoveTurns:
         if self._is_reported:
             self.report()
 
-    def take(self) -> float:
-        """The next turn: when it is, monotonic."""
+    def request(self, mover: Mover) -> None:
+        """Have it moved when it is its turn; one that waits for that already goes on waiting."""
         self.report_end()
-        now = self._environment.clock.monotonic()
-        turn = max(now, self._next_at)
-        self._next_at = turn + (1.0 / self._rate if self._rate else 0.0)
-        return turn
+        if not len(self._waiting):
+            self._next_at = max(self._next_at, self._environment.clock.monotonic())
+        self._waiting.add(mover)
+        if self._timer is None:
+            self._serve()
+
+    def _serve(self) -> None:
+        """Give all turns that are due, and set the timer for the next one."""
+        self._timer, now = None, self._environment.clock.monotonic()
+        while len(self._waiting) and self._next_at <= now + TIMER_SECONDS:
+            self._next_at += 1.0 / self._rate if self._rate else 0.0
+            self.on_turn(self._waiting.take(), now)
+        if len(self._waiting):
+            self._timer = asyncio.get_running_loop().call_later(self._next_at - now, self._serve)
 
 
 def _are_most(lost: Collection[str], of: int) -> bool:

@@ -20,6 +20,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.retries import AVOIDED_SECONDS
 from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest, reserved_namespaces
+from mirror.placement.move_order import Mover
 from mirror.placement.policy import DEFAULT, Filter, PlacementPolicy
 from mirror.placement.preferences import BadPreference, order_of, priority_of, spread_of
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
@@ -111,6 +112,16 @@ def waiter_of(seen: Snapshot, priorities: Priorities) -> Waiter:
     request = without(placement_request_of(source.kind, source.found, seen.memory), seen.avoided)
     priority = priorities.of(source.kind, source.found)
     return Waiter(source.found.metadata.creation_timestamp or "", seen.key, source.uid, request, priority)
+
+
+def mover_of(seen: Snapshot, priorities: Priorities) -> Mover:
+    """A source as one of those that wait to be moved."""
+    source = seen.source
+    try:
+        priority = priorities.of(source.kind, source.found)
+    except BadPreference:  # it was none when its worker was assigned
+        priority = 0
+    return Mover(source.found.metadata.creation_timestamp or "", seen.key, source.uid, priority)
 
 
 def why_there(assigner: Assigner, seen: Snapshot, worker: str) -> str:

@@ -187,8 +187,6 @@ def _wait_for_place_and_turn(seen: Snapshot) -> Plan | None:
         return replace(meanwhile, actions=(*actions, *meanwhile.actions))
     if memory.move_at is None:
         return Plan(f"goes on on {assignment.assigned} when it is its turn", (AwaitMove(),))
-    if seen.monotonic < memory.move_at:
-        return Plan("waits for its turn", (_KEEP,), memory.move_at - seen.monotonic)
     return None
 
 

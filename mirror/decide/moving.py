@@ -97,20 +97,19 @@ def move_in_turn(seen: Snapshot, to: str, request: MoveRequest, *, because: str 
 
 
 def wait_for_turn(seen: Snapshot, to: str) -> Plan | None:
-    """None: it is its turn (``workers.moveRate``)."""
-    memory = seen.memory
-    is_turn_over = memory.move_at is None or seen.monotonic > memory.move_at + TURN_LASTS_SECONDS
-    if memory.move_at is None or is_turn_over or seen.monotonic < memory.move_at:
-        left = None if memory.move_at is None or is_turn_over else memory.move_at - seen.monotonic
-        return Plan(f"is moved to {to} when it is its turn", (AwaitMove(),), left)
-    return None
+    """None: it is its turn (``workers.moveRate``); its key is named when it is."""
+    turn = seen.memory.move_at
+    if turn is not None and seen.monotonic <= turn + TURN_LASTS_SECONDS:
+        return None
+    return Plan(f"is moved to {to} when it is its turn", (AwaitMove(),))
 
 
 def wait_for_place(seen: Snapshot, request: MoveRequest) -> Plan:
     """Have it assigned to another worker, or where it may stay to the same."""
     to, actions = request_place(seen, may_stay=request.may_stay)
     if to is not None:
-        return Plan(f"may be moved to {to}", actions, None if seen.memory.move_at is None else AT_ONCE)
+        # Whose turn it is takes the place: those who come first must not take all, whichever namespace they are of.
+        return wait_for_turn(seen, to) or Plan(f"may be moved to {to}", actions, AT_ONCE)
     waiting = wait_obstruction(seen, request)
     write, later = source_write(seen, waiting=waiting)
     return Plan(waiting.text, (*actions, *write), min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any, cast
+
+import pytest
+from doubles.clock import LoopClock
 
 from mirror.controllers.move_turns import (
     AFTER_TAKING_OVER_SECONDS,
@@ -14,8 +18,10 @@ from mirror.controllers.move_turns import (
     MoveScope,
     MoveTurns,
 )
+from mirror.model.keys import SourceKey
 from mirror.model.terms import Terms
-from mirror.runtime.clock import SystemClock
+from mirror.placement.move_order import Mover
+from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.environment import Environment
 from mirror.sharding.share import Share
 from mirror.telemetry.logs import get_log
@@ -39,19 +45,27 @@ class _Clock(SystemClock):
         return self.at
 
 
+def mover(namespace: str, number: int) -> Mover:
+    return Mover("2026-03-01T12:00:00Z", SourceKey("Job", namespace, str(number)), f"{namespace}-{number}")
+
+
 class _Turns:
     """Some workers, and what is reported of them."""
 
-    def __init__(self, *names: str, scope: MoveScope = EVERYWHERE) -> None:
+    def __init__(
+        self, *names: str, scope: MoveScope = EVERYWHERE, rate: float = 0.0, clock: Clock | None = None
+    ) -> None:
         self.workers = {name: _Worker(name) for name in names or ("east", "north", "west")}
         self.clock, self.metrics, self.warned = _Clock(), Metrics(), list[tuple[str, str, str]]()
         self.turns = MoveTurns(
             cast(Any, self.workers),
-            rate=0.0,
-            environment=Environment(self.clock, get_log("test"), self.metrics),
+            rate=rate,
+            environment=Environment(clock or self.clock, get_log("test"), self.metrics),
             warn=lambda *of: self.warned.append(of),
             scope=scope,
         )
+        self.given = list[tuple[float, str]]()
+        self.turns.on_turn = lambda mover, at: self.given.append((at, mover.uid))
         self.turns.begin_leading()
         self.clock.at += AFTER_TAKING_OVER_SECONDS
 
@@ -88,7 +102,7 @@ def test_the_end_is_reported_with_the_next_turn() -> None:
     of.turns.report()
     of.set_reachable("west", "north")
     assert of.turns.held("east") == ""
-    of.turns.take()
+    of.turns.request(mover("a", 0))
     assert of.metric == 0
 
 
@@ -152,3 +166,37 @@ def test_who_holds_slots_is_asked_only_where_it_matters() -> None:
     of.set_reachable(*(name for name in of.workers if name != "east"))
     assert of.turns.held("east") == ""
     assert asked == []
+
+
+def test_without_a_rate_each_has_its_turn_at_once() -> None:
+    of = _Turns()
+    for number in range(3):
+        of.turns.request(mover("a", number))
+    assert [uid for _, uid in of.given] == ["a-0", "a-1", "a-2"]
+
+
+@pytest.mark.looptime
+async def test_turns_come_at_their_rate_and_go_round_the_namespaces() -> None:
+    """The first one at once, also after a pause; nobody who waits is asked again."""
+    of = _Turns(rate=2.0, clock=LoopClock())
+    for number in range(4):
+        of.turns.request(mover("a", number))
+    of.turns.request(mover("b", 0))
+    of.turns.request(mover("b", 0))
+    await asyncio.sleep(10)
+    of.turns.request(mover("a", 9))
+    assert [uid for _, uid in of.given] == ["a-0", "b-0", "a-1", "a-2", "a-3", "a-9"]
+    assert [at for at, _ in of.given] == pytest.approx([0, 0.5, 1, 1.5, 2, 10], abs=0.01)
+
+
+@pytest.mark.looptime
+async def test_who_waits_is_forgotten_with_the_work() -> None:
+    """Whoever leads next finds them anew."""
+    of = _Turns(rate=2.0, clock=LoopClock())
+    for number in range(3):
+        of.turns.request(mover("a", number))
+    of.turns.end_leading()
+    await asyncio.sleep(10)
+    assert [uid for _, uid in of.given] == ["a-0"]
+    of.turns.request(mover("a", 1))
+    assert [uid for _, uid in of.given] == ["a-0", "a-1"]

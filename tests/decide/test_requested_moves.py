@@ -225,6 +225,19 @@ def test_it_waits_for_its_turn_first() -> None:
     assert kinds(decide(assigner(of, "west"))) == ["AwaitMove"]
 
 
+def test_its_turn_comes_before_a_place_is_taken_for_it() -> None:
+    """D14: a place that is free is kept for nobody who waits, so that namespaces have their turns at places, too."""
+    free = AssignmentState(available="west")
+    for of, memory, does in (
+        (recorded(MOVE), remembering(), ["AwaitMove"]),
+        (recorded(MOVE), remembering(**READY), ["RequestAssignment", "AwaitMove"]),
+        (recorded(MOVE), remembering(move_at=MONOTONIC - 500), ["AwaitMove"]),
+        (recorded(MoveRequest(Step.PLACE, Why.DRAINED)), remembering(), ["RequestAssignment", "AwaitMove"]),
+    ):
+        near = {"worker": NEAR} if request_in(of.stored.status) != MOVE else {}
+        assert kinds(decide(replace(assigner(of, memory=memory, **near), assignment=free))) == does
+
+
 def test_what_is_drained_takes_one_turn() -> None:
     """D15: when its place is found, however long its pods take to end: else a drain goes at half of ``moveRate``."""
     of = recorded(MoveRequest(why=Why.DRAINED))
