@@ -44,7 +44,7 @@ async def test_mirrors_of_sources_deleted_while_the_manager_was_down_go_at_its_s
 async def test_a_source_deleted_while_its_worker_is_out_of_reach_loses_its_mirror_on_reconnect(
     management: ControlPlane, east: ControlPlane, scene: Scene
 ) -> None:
-    """The user's delete does not wait for the worker, and the worker is cleaned up when it is back."""
+    """Scenario 51: the user's delete does not wait for the worker, which is cleaned up when it is back."""
     async with Proxy.before(east) as proxy, ManagerProcess.start(management) as manager:
         await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
         await scene.create(*(job(name, manager.managed_by, run_for="never") for name in ("gone", "kept")))
@@ -59,6 +59,7 @@ async def test_a_source_deleted_while_its_worker_is_out_of_reach_loses_its_mirro
         await proxy.resume()
 
         await scene.mirror_until("east", "gone", lambda found: found is None)
+        await scene.until_no_pods("east", "gone")
         assert mirror
         assert uid(await scene.mirror("east", "kept") or {}) == uid(mirror)
 

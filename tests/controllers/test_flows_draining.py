@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from doubles.jobs import condition, job
+from doubles.moving_jobs import moves_of
 from doubles.refusals import Refused
 from doubles.transport import Fault
 from doubles.world import RunningManager, World, manager_of, two_workers
@@ -237,6 +238,40 @@ async def test_a_worker_that_is_lost_meanwhile_is_a_loss() -> None:
         stop(world)
         await manager.settle(10)
         assert (world.placed(), world.mirrors()) == ("west", ["west"])
+
+
+@pytest.mark.parametrize("has_stopped", [False, True], ids=["stopping", "stopped"])
+async def test_a_worker_that_is_lost_meanwhile_and_jobs_that_are_moved_then(has_stopped: bool) -> None:
+    """55: by Reschedule it is moved as from any lost worker; what was suspended there is left behind, not forgotten."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        uid = await on_east(world, manager, annotations={names.ON_WORKER_LOSS: OnLoss.RESCHEDULE.value})
+        world.annotate_worker("east", drain="move")
+        await manager.settle(3)
+        assert is_suspended_on_east(world)
+        if has_stopped:
+            world.workers["east"].arrange("delete", "jobs", Refused(500, "InternalError"), times=100_000)
+            stop(world)
+            await manager.settle(10)
+            assert world.conditions()["Suspended"] == "WorkerDrained"
+        world.workers["east"].go_down()
+        await manager.settle(14 * MINUTE)
+        assert (world.placed(), world.mirrors()) == ("east", ["east"])
+        await manager.settle(3 * MINUTE)
+        assert (world.placed(), sorted(world.mirrors())) == ("west", ["east", "west"])
+        assert world.mirror("east")["metadata"]["uid"] == uid
+        assert [one.uid for one in moves_of(world.source()).left_behind] == [uid]
+        counted = "0-3" if has_stopped else "0-2"
+        mirror = world.mirror("west")
+        assert mirror is not None
+        assert (mirror["spec"]["suspend"], mirror["status"]["completedIndexes"]) == (False, counted)
+        world.controller("west").set("train", mirror["status"] | {"startTime": world.management.clock.text()})
+        if not has_stopped:
+            stop(world)  # its controller goes on while nobody sees it
+        world.workers["east"].restore()
+        await manager.settle(MINUTE)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        assert world.source()["status"]["completedIndexes"] == counted
+        assert moves_of(world.source()).count == 1
 
 
 async def test_what_changes_after_it_was_stored_is_stored_before_it_goes() -> None:

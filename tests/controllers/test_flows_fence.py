@@ -11,7 +11,7 @@ from doubles.jobs import condition, job
 from doubles.managers import HOME
 from doubles.refusals import forbidden
 from doubles.transport import Fault
-from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
+from doubles.world import WAITING, RunningManager, World, two_workers
 
 from mirror.decide.snapshot import Policy
 from mirror.model import names
@@ -262,54 +262,6 @@ async def test_a_lease_is_never_above_the_users_deadline() -> None:
         expire(world)
         await manager.settle(5)
         assert world.conditions()["Failed"] == "DeadlineExceeded"
-
-
-async def test_a_manager_that_was_away_for_longer_than_the_lease() -> None:
-    """14: workers ended the mirrors; they are placed anew at once, not failed, and keep what they counted."""
-    world = World()
-    for name in ("east", "west"):
-        world.add_worker(name)
-    spec = {"completionMode": "Indexed", "completions": 10, "parallelism": 2}
-    async with manager_of(world, policy=FENCE) as manager:
-        await fenced_on_east(world, manager, **spec)
-    async with manager_of(world, policy=FENCE) as manager:
-        expire(world, succeeded=3, completedIndexes="0-2")
-        await manager.settle(10)
-        assert "Failed" not in world.conditions()
-        assert (world.source()["status"]["succeeded"], world.source()["status"].get("failed", 0)) == (3, 0)
-        placed = world.placed()
-        assert placed is not None
-        assert world.mirrors() == [placed]
-        start(world, placed)
-        await manager.settle(5)
-        assert world.source()["status"]["completedIndexes"] == "0-2"
-
-
-async def test_a_manager_restarts() -> None:
-    """15: in a moment: no renewal missed, none doubled; while east is lost: what is stored bounds its lease."""
-    world = World()
-    for name in ("east", "west"):
-        world.add_worker(name)
-    async with manager_of(world, policy=FENCE) as manager:
-        await fenced_on_east(world, manager)
-        await manager.settle(4 * MINUTE)
-    async with manager_of(world, policy=FENCE) as manager:
-        sent = len(world.workers["east"].writes())
-        await manager.settle(5 * MINUTE)
-        assert len(world.workers["east"].writes()) == sent
-        await manager.settle(2 * MINUTE)
-        assert len(world.workers["east"].writes()) == sent + 1
-        assert left(world) > TTL - 2 * MINUTE
-        world.workers["east"].go_down()
-        await manager.settle(MINUTE)
-    ends_in = left(world)
-    async with manager_of(world, policy=FENCE) as manager:
-        bound = covered(world)
-        assert bound > ends_in
-        await manager.settle(bound + MARGIN - 10)
-        assert world.placed() == "east"
-        await manager.settle(MINUTE)
-        assert world.placed() == "west"
 
 
 async def test_a_worker_whose_clock_is_another() -> None:

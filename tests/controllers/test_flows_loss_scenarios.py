@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from doubles.candidates import candidate_for
 from doubles.jobs import condition, job
 from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault
@@ -41,26 +40,6 @@ async def running_on_east(world: World, manager: RunningManager, name: str = "tr
 
 def uid_on(world: World, worker: str, name: str = "train") -> str:
     return str((world.mirror(worker, name) or {"metadata": {"uid": ""}})["metadata"]["uid"])
-
-
-async def test_a_frozen_leader_renews_nothing() -> None:
-    """20: its Lease ended while it was frozen; woken, it sends no renewal of any lease."""
-    world = World()
-    world.add_worker("east")
-    async with candidate_for(world, "old", elected=True) as old:
-        old.run()
-        await old.manager.settle(15)
-        body = job(annotations={names.ON_WORKER_LOSS: "Fence"})
-        world.create(body)
-        await old.manager.settle()
-        world.controller("east").start("train")
-        await old.manager.settle(5)
-        assert world.mirror("east")["spec"]["activeDeadlineSeconds"] == 1800
-        world.management.arrange("update", "leases", Fault.LOSE_REQUEST, times=ALWAYS)
-        await old.manager.settle(30)
-        sent = len([one for one in world.workers["east"].sent if one.writes])
-        await old.manager.settle(40 * MINUTE)
-        assert len([one for one in world.workers["east"].sent if one.writes]) == sent
 
 
 async def test_nothing_moves_while_the_management_cluster_is_away() -> None:
@@ -233,29 +212,6 @@ async def test_a_namesake_waits_until_the_old_mirror_is_gone() -> None:
         mirror = world.mirror("east")
         assert mirror is not None
         assert mirror["metadata"]["labels"][names.SOURCE_UID] == world.source()["metadata"]["uid"]
-
-
-@pytest.mark.parametrize("policy", ["Forbid", "Replace", "Allow"])
-async def test_what_a_cronjob_sees_over_a_loss(policy: str) -> None:
-    """53: under Forbid the unfinished Job is in the way; Replace deletes it, and its mirror waits; else both."""
-    async with two_workers() as (world, manager):
-        old = await running_on_east(world, manager)
-        world.workers["east"].go_down()
-        await manager.settle(20 * MINUTE)
-        # What its controller goes by: a Job is active until it has an end.
-        assert not {"Complete", "Failed"} & set(world.conditions())
-        if policy == "Forbid":
-            return
-        if policy == "Replace":
-            world.delete()
-        world.create(job("next"))
-        await manager.settle(MINUTE)
-        assert (world.placed("next"), world.mirrors("next")) == ("west", ["west"])
-        assert uid_on(world, "east") == old
-        world.workers["east"].restore()
-        await manager.settle(3 * MINUTE)
-        assert world.mirrors() == ([] if policy == "Replace" else ["east"])
-        assert world.mirrors("next") == ["west"]
 
 
 async def test_the_management_cluster_is_never_lost_alone_as_a_worker() -> None:

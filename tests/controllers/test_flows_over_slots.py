@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 import test_flows_draining
 import test_flows_fence
+import test_flows_fence_managers
 import test_flows_loss_scenarios
 import test_flows_losses
 import test_flows_moves
+import test_flows_moves_killed
+import test_flows_moves_places
 import test_flows_progress
 from doubles.world import RunningManager, World, manager_of
 
@@ -32,9 +35,12 @@ pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 MODULES = (
     test_flows_draining,
     test_flows_fence,
+    test_flows_fence_managers,
     test_flows_loss_scenarios,
     test_flows_losses,
     test_flows_moves,
+    test_flows_moves_killed,
+    test_flows_moves_places,
     test_flows_progress,
 )
 OTHERWISE = {
@@ -44,7 +50,7 @@ OTHERWISE = {
     "test_a_copy_that_still_runs_is_a_breach": "counted by the holder of its worker",
     "test_nothing_moves_in_the_first_minute_of_a_leader": "here it is over when the flow begins",
     "test_a_manager_restarts": "the same: a lease is due",
-    "test_a_frozen_leader_renews_nothing": "one manager with an election of its own, which no slot has",
+    "test_nothing_but_the_text_is_written_while_there_is_no_place": "the record says that another worker is wanted",
 }
 """Flows that look at what is another's with several managers."""
 SLOTS = 16

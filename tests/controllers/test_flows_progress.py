@@ -207,3 +207,25 @@ async def test_an_end_on_the_new_worker_counts_once() -> None:
         stored = world.source()["status"]
         assert (stored["succeeded"], stored["failed"]) == (3, 3)
         assert world.conditions()["Failed"] == "BackoffLimitExceeded"
+
+
+async def test_without_the_setting_the_new_copy_may_fail_as_often_as_a_new_job() -> None:
+    """46: two of two failures were counted; two more on west end nothing, and the third one there does."""
+    async with two_workers(policy=Policy(on_loss=OnLoss.RESCHEDULE)) as (world, manager):
+        await half_done_on_east(world, manager, {"failed": 2}, completions=5, backoffLimit=2)
+        await manager.settle(MINUTE)
+        mirror = on_west(world)
+        assert (mirror["spec"]["backoffLimit"], mirror.get("status", {}).get("failed", 0)) == (2, 0)
+        world.controller("west").start("train", active=2)
+        running = on_west(world)["status"]
+        for failed in (1, 2):
+            world.controller("west").set("train", running | {"failed": failed})
+            await manager.settle(2)
+            assert (world.source()["status"]["failed"], "Failed" in world.conditions()) == (2, False)
+        at = world.management.clock.text()
+        ends = [condition(one, at, reason="BackoffLimitExceeded") for one in ("FailureTarget", "Failed")]
+        over = {"active": 0, "ready": 0, "terminating": 0, "failed": 3, "conditions": ends}
+        world.controller("west").set("train", running | over)
+        await manager.settle(2)
+        assert world.conditions()["Failed"] == "BackoffLimitExceeded"
+        assert world.source()["status"]["failed"] == 3
