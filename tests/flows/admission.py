@@ -1,4 +1,7 @@
-"""Mutating admission of Jobs on a worker, as webhooks of queues, quotas and policies do it; switched on and off."""
+"""Mutating admission of Jobs on a worker, as webhooks of queues, quotas and policies do it; switched on and off.
+
+That of a queue knows other kinds, too.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,19 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+from queue_forms import FORMS, JOB
 
 from mirror.embedded.apiserver.admission.plugins import Attributes
 from mirror.model import names
+from mirror.model.field_paths import Place, put
 from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane
 
 Change = Callable[[Json], None]
+QUEUE = "queue"
+"""The change that a queue makes."""
+QUEUED: Mapping[str, Place] = {form.stored_as: form.suspend for form in FORMS}
+"""Where it suspends objects of each kind, by what storage calls them."""
 
 
 class AdmittingPlane(ControlPlane):
@@ -45,9 +54,13 @@ class _Mutating:
     async def mutate(self, attributes: Attributes) -> list[str]:
         warnings: list[str] = await self._inner.mutate(attributes)
         wanted, body = self._mutations.get(attributes.operation), attributes.body
-        is_job = attributes.kind.plural == "jobs" and not attributes.subresource
-        if wanted and is_job and body and "managedBy" not in body["spec"]:
-            CHANGES[wanted](body)
+        if not wanted or body is None or attributes.subresource:
+            return warnings
+        if attributes.kind.plural == "jobs":
+            if "managedBy" not in body["spec"]:
+                CHANGES[wanted](body)
+        elif wanted == QUEUE and attributes.kind.resource in QUEUED:
+            _hold(body, QUEUED[attributes.kind.resource])
         return warnings
 
 
@@ -86,8 +99,13 @@ def _suspend(body: Json) -> None:
 
 def _queue(body: Json) -> None:
     """A queue of the worker holds what is in it."""
+    _hold(body, JOB.suspend)
+
+
+def _hold(body: Json, suspend: Place) -> None:
+    """The same, of any kind."""
     if names.QUEUE_NAME in (body["metadata"].get("labels") or {}):
-        _suspend(body)
+        body["spec"] = put(body, suspend, True)["spec"]
 
 
 def _one_part_less(body: Json) -> None:
@@ -118,7 +136,7 @@ CHANGES: Mapping[str, Change] = {
     "label removed": _set(_metadata, "labels", "team", None),
     "annotation": _set(_metadata, "annotations", "example.com/note", "policy"),
     "suspend": _suspend,
-    "queue": _queue,
+    QUEUE: _queue,
     "origin removed": _set(_metadata, "labels", names.ORIGIN, None),
     "source-uid removed": _set(_metadata, "labels", names.SOURCE_UID, None),
     "source-uid replaced": _set(_metadata, "labels", names.SOURCE_UID, "policy"),

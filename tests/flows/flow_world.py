@@ -100,8 +100,12 @@ class FlowWorld:
         self.origin = (await self.management.api.get("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
         for name in self.workers:
             await self.register(name)
+        await self.prepare()
         self.start_manager()
         await asyncio.sleep(0.5)
+
+    async def prepare(self) -> None:
+        """Do what has to be done before the manager starts."""
 
     async def stop(self) -> None:
         """Nothing runs any more."""
