@@ -1,8 +1,11 @@
-"""A real Kueue beside a control plane of ours: its definitions, its webhooks for Jobs, its manager as a process.
+"""A real Kueue: beside a control plane of ours (definitions, webhooks, its manager as a process), or one that is given.
 
 The program is named by ``TEST_ASSET_KUEUE`` (``CGO_ENABLED=0 go build ./cmd/kueue`` in its module); definitions and
 webhooks are those of the module's version. It reads a certificate for metrics from a fixed path below ``/etc``, so it
 gets an ``/etc`` of its own, in a namespace of mounts (``unshare``), which changes nothing on this machine.
+
+``TEST_KUEUE_MANAGEMENT`` and ``TEST_KUEUE_WORKER`` are kubeconfigs of clusters in which a Kueue runs already, for Jobs
+and JobSets, beside JobSet's controller: they take the place of ours.
 """
 
 from __future__ import annotations
@@ -10,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import os
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,19 +22,26 @@ from typing import Any
 
 import yaml
 
+from e2e import operators
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
+from e2e.controlplane.components import Shape
+from e2e.controlplane.plane import CannotDo, ControlPlane
 from e2e.controlplane.process import Program
+from e2e.controlplane.provider import Existing
 from e2e.controlplane.scratch import Scratch
 from e2e.definitions import DEFINITIONS
 from e2e.go_modules import definition, module_directory
 from e2e.jobs import until
+from e2e.operator_table import JOBSET
 from e2e.ports import number_of, reserve_port
 from mirror.serving.x509 import Authority
 
 KUEUE = "kueue.x-k8s.io"
 MODULE = "sigs.k8s.io/kueue@v0.19.2"
 VARIABLE = "TEST_ASSET_KUEUE"
+GIVEN = {"gated": "TEST_KUEUE_MANAGEMENT", "queued": "TEST_KUEUE_WORKER"}
+"""The variables that name clusters of others, by what a run calls them."""
 API = "/apis/kueue.x-k8s.io/v1beta2"
 _API_VERSION = "kueue.x-k8s.io/v1beta2"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -40,7 +50,8 @@ _PLURALS = {
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
 }
 _START_SECONDS = 180.0
-_GROUPS = (["batch"], ["kueue.x-k8s.io"])
+_GROUPS = (["batch"], ["jobset.x-k8s.io"], ["kueue.x-k8s.io"])
+_FRAMEWORKS = ("batch/job", "jobset.x-k8s.io/jobset")
 _OWN_ETC = (
     "mount -t tmpfs none /etc && mkdir -p /etc/kueue/metrics/certs"
     ' && cp "$1"/tls.crt "$1"/tls.key /etc/kueue/metrics/certs/ && exec "$2" --config="$3" --kubeconfig="$4"'
@@ -48,8 +59,32 @@ _OWN_ETC = (
 
 
 @asynccontextmanager
+async def cluster(name: str, shape: Shape, environment: Mapping[str, str] = os.environ) -> AsyncIterator[ControlPlane]:
+    """A cluster with a Kueue and JobSets: that which is given under this name of ``GIVEN``, or a new one of this shape.
+
+    Raises:
+        CannotDo: none is given, and no program is.
+    """
+    if (given := _given(name, shape, environment)) is not None:
+        async with given.start(name) as plane:
+            yield plane
+        return
+    if not environment.get(VARIABLE):
+        raise CannotDo(f"{VARIABLE} names no Kueue, and {GIVEN[name]} no cluster with one")
+    async with Cluster.start(name, shape) as own, operators.running(own, operators=(JOBSET,)), running(own):
+        yield own
+
+
+def _given(name: str, shape: Shape, environment: Mapping[str, str]) -> Existing | None:
+    """What others started; its node is simulated as those of other existing clusters."""
+    kubeconfig = environment.get(GIVEN[name])
+    simulates = shape.kwok and environment.get("MIRROR_E2E_SIMULATE_NODES", "").lower() == "true"
+    return Existing({name: Path(kubeconfig).absolute()}, simulates) if kubeconfig else None
+
+
+@asynccontextmanager
 async def running(plane: Cluster) -> AsyncIterator[None]:
-    """Kueue manages the Jobs of this cluster that are in a queue; the cluster should be nobody else's.
+    """Kueue manages what is in a queue of this cluster, which serves JobSets and should be nobody else's.
 
     Raises:
         ProgramEnded: on leaving: it ended although nobody ended it.
@@ -92,25 +127,48 @@ async def running(plane: Cluster) -> AsyncIterator[None]:
         port.close()
 
 
-async def make_queue(client: Client, namespace: str, *, cpu: str, node_labels: dict[str, str] | None = None) -> None:
-    """A LocalQueue ``users`` with so much quota, of nodes with these labels."""
+@asynccontextmanager
+async def queue(
+    client: Client, namespace: str, *, cpu: str, node_labels: dict[str, str] | None = None
+) -> AsyncIterator[None]:
+    """A new namespace with a LocalQueue ``users``, which has so much quota, of nodes with these labels.
+
+    What is of the whole cluster, a priority class among that, has the namespace's name, since others may use the cluster,
+    too. All of it goes with the block.
+    """
     flavor: Json = {"nodeLabels": node_labels} if node_labels else {}
-    await client.create(f"{API}/resourceflavors", _object("ResourceFlavor", "spot", spec=flavor))
     quota = {"name": "cpu", "nominalQuota": cpu}
-    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "spot", "resources": [quota]}]}]
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": namespace, "resources": [quota]}]}]
     preemption = {"withinClusterQueue": "LowerPriority"}
     spec: Json = {"namespaceSelector": {}, "resourceGroups": groups, "preemption": preemption}
-    await client.create(f"{API}/clusterqueues", _object("ClusterQueue", "everything", spec=spec))
-    local = _object("LocalQueue", "users", spec={"clusterQueue": "everything"})
-    await client.create(f"{API}/namespaces/{namespace}/localqueues", local)
-    urgent = {"apiVersion": _API_VERSION, "kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}, "value": 100}
-    await client.create(f"{API}/workloadpriorityclasses", urgent)
+    urgent = {
+        "apiVersion": _API_VERSION,
+        "kind": "WorkloadPriorityClass",
+        "metadata": {"name": namespace},
+        "value": 100,
+    }
+    made: dict[str, Json] = {
+        "/api/v1/namespaces": {"metadata": {"name": namespace}},
+        f"{API}/resourceflavors": _object("ResourceFlavor", namespace, spec=flavor),
+        f"{API}/clusterqueues": _object("ClusterQueue", namespace, spec=spec),
+        f"{API}/workloadpriorityclasses": urgent,
+    }
+    try:
+        for collection, body in made.items():
+            await client.create(collection, body)
+        local = _object("LocalQueue", "users", spec={"clusterQueue": namespace})
+        await client.create(f"{API}/namespaces/{namespace}/localqueues", local)
+        yield
+    finally:
+        for collection in made:
+            with suppress(StatusError):
+                await client.delete(f"{collection}/{namespace}")
 
 
-async def set_quota(client: Client, cpu: str) -> None:
-    """Of ``make_queue``'s ClusterQueue."""
+async def set_quota(client: Client, namespace: str, cpu: str) -> None:
+    """Of the queue of this namespace."""
     patch = [{"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": cpu}]
-    await client.call("PATCH", f"{API}/clusterqueues/everything", patch, "application/json-patch+json")
+    await client.call("PATCH", f"{API}/clusterqueues/{namespace}", patch, "application/json-patch+json")
 
 
 def _object(kind: str, name: str, *, spec: Any) -> Json:
@@ -127,7 +185,7 @@ def _settings(port: int, certificates: Path) -> Json:
         "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(certificates)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
-        "integrations": {"frameworks": ["batch/job"]},
+        "integrations": {"frameworks": [*_FRAMEWORKS]},
         "featureGates": {"VisibilityOnDemand": False},
     }
 
@@ -139,7 +197,7 @@ def _definitions() -> Iterator[Json]:
 
 
 def _webhooks(url: str, bundle: str) -> Iterator[Json]:
-    """Its own registrations for Jobs and its own kinds, by URL instead of by Service."""
+    """Its own registrations for Jobs, JobSets and its own kinds, by URL instead of by Service."""
     manifests = module_directory(MODULE) / "config/components/webhook/manifests.yaml"
     for one in yaml.safe_load_all(manifests.read_text()):
         one["metadata"]["name"] = f"e2e-kueue-{one['kind'].lower()}"

@@ -1,6 +1,7 @@
-"""Beside a real Kueue (docs/kueue.md): on the management cluster as a gate, and on a worker.
+"""Beside a real Kueue (docs/kueue.md): on the management cluster as a gate, and on a worker; Jobs, and JobSets.
 
-Skipped unless ``TEST_ASSET_KUEUE`` names its program (``e2e/kueue``); ``tests/flows/test_queues`` plays what it does.
+JobSet's own controller runs on both sides. Skipped unless ``TEST_ASSET_KUEUE`` names Kueue's program, or a cluster with
+a Kueue is given (``e2e/kueue``); ``tests/flows/test_queues`` plays what it does.
 """
 
 from __future__ import annotations
@@ -13,120 +14,204 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from e2e import kueue
-from e2e.controlplane.client import Json
-from e2e.controlplane.cluster import Cluster
-from e2e.controlplane.components import MANAGEMENT, WORKER
-from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, annotation, is_complete, is_suspended, job, placed_on, runs, until
+from e2e import kueue, operators
+from e2e.controlplane.client import Client, Json
+from e2e.controlplane.components import MANAGEMENT, WORKER, Shape
+from e2e.controlplane.plane import CannotDo, ControlPlane
+from e2e.jobs import Scene, annotation, is_suspended, job, placed_on, runs
+from e2e.lives import JOB_SET, Kind, Lives
 from e2e.manager import ManagerProcess
+from mirror.kube.resources import JOBS
 
 pytestmark = pytest.mark.skipif(
-    not os.environ.get(kueue.VARIABLE),
+    not any(map(os.environ.get, (kueue.VARIABLE, *kueue.GIVEN.values()))),
     reason=f"{kueue.VARIABLE} names no Kueue, which takes long to compile; tests/flows/test_queues plays what it does",
 )
 
-QUEUE = {"kueue.x-k8s.io/queue-name": "users"}
-URGENT = QUEUE | {"kueue.x-k8s.io/priority-class": "urgent"}
 FLAVOR = {"cloud.example.com/tier": "spot"}
 STRIPS: Json = {"mirrors": {"strip": {"nodeSelectors": ["cloud.example.com/*"]}}}
 FOUGHT = ("MirrorChanged", "ChangeReverted", "StatusConflict")
 
 
+def _job_spec(annotations: Json) -> Json:
+    spec: Json = job("any")["spec"]
+    spec["template"]["metadata"]["annotations"] = annotations
+    return spec
+
+
+JOB = Kind(
+    resource=JOBS,
+    spec=_job_spec,
+    succeeded="Complete",
+    failed="Failed",
+    fails_because="BackoffLimitExceeded",
+    pods_label="batch.kubernetes.io/job-name",
+    is_running=runs(),
+    with_pod_annotations=lambda _, annotations: {"template": {"metadata": {"annotations": annotations}}},
+)
+CPU = {JOB: "1", JOB_SET: "500m"}
+"""What each of its pods asks for: together one CPU."""
+KINDS = pytest.mark.parametrize("kind", [pytest.param(kind, id=str(kind)) for kind in CPU])
+
+
+async def _with_a_kueue(name: str, shape: Shape, required_program: Callable[..., Path]) -> AsyncIterator[ControlPlane]:
+    required_program("unshare")
+    try:
+        async with kueue.cluster(name, shape) as cluster:
+            yield cluster
+    except CannotDo as reason:
+        pytest.skip(str(reason))
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def gated(binaries: None, required_program: Callable[..., Path]) -> AsyncIterator[Cluster]:
+async def gated(binaries: None, required_program: Callable[..., Path]) -> AsyncIterator[ControlPlane]:
     """A management cluster with a Kueue."""
-    required_program("unshare")
-    async with Cluster.start("gated", MANAGEMENT) as cluster, kueue.running(cluster):
+    async for cluster in _with_a_kueue("gated", MANAGEMENT, required_program):
         yield cluster
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def queued(binaries: None, required_program: Callable[..., Path]) -> AsyncIterator[Cluster]:
+async def queued(binaries: None, required_program: Callable[..., Path]) -> AsyncIterator[ControlPlane]:
     """A worker with a Kueue."""
-    required_program("unshare")
-    async with Cluster.start("queued", WORKER) as cluster, kueue.running(cluster):
+    async for cluster in _with_a_kueue("queued", WORKER, required_program):
         yield cluster
 
 
-def of_queue(name: str, manager: ManagerProcess | None, **more: Any) -> Json:
-    """A Job of the queue whose one pod asks for one CPU."""
-    more.setdefault("labels", QUEUE)
-    body = job(name, manager.managed_by if manager else None, **more)
-    body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+def of_queue(lives: Lives, name: str, *, is_urgent: bool = False, **policy: Any) -> Json:
+    """One of the queue, whose pods together ask for one CPU and do not end by themselves."""
+    body = lives.body(name, run_for="never", **policy)
+    urgent = {"kueue.x-k8s.io/priority-class": lives.scene.namespace} if is_urgent else {}
+    body["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "users", **urgent}
+    for template in templates(body):
+        template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": CPU[lives.kind]}}
     return body
 
 
+def templates(body: Json) -> list[Json]:
+    """Of its pods."""
+    spec = body["spec"]
+    jobs = [one["template"]["spec"] for one in spec["replicatedJobs"]] if "replicatedJobs" in spec else [spec]
+    return [one["template"] for one in jobs]
+
+
+def active(found: Json | None) -> int:
+    """How much of it runs, as its status has it."""
+    status = (found or {}).get("status") or {}
+    return int(status.get("active") or 0) + sum(one["active"] for one in status.get("replicatedJobsStatus") or ())
+
+
 def waits(found: Json | None) -> bool:
-    """Suspended by its spec, and shown so."""
-    return is_suspended(found) and bool((found or {})["spec"].get("suspend"))
+    """Suspended by its spec, and shown so, with nothing that runs any more."""
+    return is_suspended(found) and bool((found or {})["spec"].get("suspend")) and not active(found)
 
 
+def settings_of(kind: Kind, **more: Json) -> Json:
+    """Under which it is mirrored."""
+    return {**more, **({} if kind is JOB else {"kinds": [str(kind)]})}
+
+
+async def check_nothing_was_fought(scene: Scene, *names: str) -> None:
+    for name in names:
+        assert not {event["reason"] for event in await scene.events(name)} & {*FOUGHT}
+
+
+@KINDS
 async def test_a_kueue_here_admits_preempts_and_admits_again(
-    gated: Cluster, east: ControlPlane, fresh_namespace: str
+    kind: Kind, gated: ControlPlane, east: ControlPlane, fresh_namespace: str
 ) -> None:
-    """Quota of one CPU: an urgent Job takes the place of one that runs, which goes on when it has ended."""
-    scene = Scene(gated, {"east": east}, fresh_namespace)
-    await scene.make_namespace()
-    await kueue.make_queue(scene.client, scene.namespace, cpu="1", node_labels=FLAVOR)
-    async with ManagerProcess.start(gated, {"east": east}, settings=STRIPS) as manager:
-        await scene.create(of_queue("low", manager, suspend=True, run_for="never"))
-        low = await scene.source_until("low", runs())
-        assert low["spec"]["template"]["spec"]["nodeSelector"] == FLAVOR
-        mirror = await scene.mirror("east", "low")
-        assert mirror is not None
-        assert "nodeSelector" not in mirror["spec"]["template"]["spec"]
-        template = mirror["spec"]["template"]["metadata"]
-        keys = (*(template.get("labels") or {}), *(template.get("annotations") or {}))
+    """Quota of one CPU: an urgent one takes the place of one that runs, which goes on when it has ended."""
+    await _gate(kind, gated, east, fresh_namespace)
+
+
+async def test_a_cluster_with_a_kueue_may_be_given(
+    gated: ControlPlane, east: ControlPlane, fresh_namespace: str
+) -> None:
+    """By its kubeconfig alone: nothing else of how it was started is used, and nothing is left there."""
+    given = {kueue.GIVEN["gated"]: str(gated.kubeconfig)}
+    async with kueue.cluster("gated", MANAGEMENT, given) as plane:
+        assert type(plane) is ControlPlane
+        await _gate(JOB, plane, east, fresh_namespace)
+    async with gated.client() as client:
+        left = await client.list(f"{kueue.API}/workloadpriorityclasses")
+    assert not [one for one in left if one["metadata"]["name"] == fresh_namespace]
+
+
+async def _gate(kind: Kind, management: ControlPlane, east: ControlPlane, namespace: str) -> None:
+    scene = Scene(management, {"east": east}, namespace)
+    async with (
+        operators.running(east, operators=kind.operators),
+        kueue.queue(scene.client, namespace, cpu="1", node_labels=FLAVOR),
+        ManagerProcess.start(management, {"east": east}, settings=settings_of(kind, **STRIPS)) as manager,
+    ):
+        lives = Lives(scene, kind, manager.managed_by)
+        await scene.client.create(lives.collection, of_queue(lives, "low", suspend=True))
+        low = await lives.until(kind.is_running, "low")
+        assert [one["spec"]["nodeSelector"] for one in templates(low)] == [FLAVOR]
+        (template,) = templates((await lives.mirrors("low"))["east"])
+        assert "nodeSelector" not in template["spec"]
+        keys = (*(template["metadata"].get("labels") or {}), *(template["metadata"].get("annotations") or {}))
         assert not [key for key in keys if key.startswith("kueue.x-k8s.io/")]
 
-        await scene.create(of_queue("urgent", manager, suspend=True, labels=URGENT, run_for="never"))
-        await scene.source_until("urgent", runs())
-        low = await scene.source_until("low", waits)
-        assert (low["status"].get("active") or 0, placed_on(low)) == (0, "east")
-        await scene.mirror_until("east", "low", waits)
+        await scene.client.create(lives.collection, of_queue(lives, "urgent", is_urgent=True, suspend=True))
+        await lives.until(kind.is_running, "urgent")
+        low = await lives.until(waits, "low")
+        assert placed_on(low) == "east"
+        assert not any("nodeSelector" in one["spec"] for one in templates(low))
+        await scene.client_of("east").wait_until(lives.path("low"), waits)
 
-        await scene.end_pods("east", "urgent")
-        await scene.source_until("urgent", is_complete)
-        await scene.source_until("low", runs())
-        await scene.end_pods("east", "low")
-        await scene.source_until("low", is_complete)
-        for name in ("low", "urgent"):
-            assert not {event["reason"] for event in await scene.events(name)} & {*FOUGHT}
+        await lives.end_pods("east", "urgent")
+        await lives.until_over("urgent")
+        await lives.until(kind.is_running, "low")
+        await lives.end_pods("east", "low")
+        await lives.until_over("low")
+        await check_nothing_was_fought(scene, "low", "urgent")
+        await _delete(scene.client, lives, "low", "urgent")
     await scene.close()
 
 
+@KINDS
 async def test_a_kueue_on_a_worker_admits_and_preempts_mirrors(
-    management: ControlPlane, queued: Cluster, fresh_namespace: str
+    kind: Kind, management: ControlPlane, queued: ControlPlane, fresh_namespace: str
 ) -> None:
-    """The mirror waits for quota, runs, gives way to an urgent Job of the worker's, and runs again: all is shown."""
+    """The mirror waits for quota, runs, gives way to an urgent one of the worker's, and runs again: all is shown."""
     scene = Scene(management, {"queued": queued}, fresh_namespace)
-    await scene.make_namespace("queued")
-    there = scene.client_of("queued")
-    await kueue.make_queue(there, scene.namespace, cpu="0")
-    settings: Json = {"workers": {"readWorkloads": True}}
-    async with ManagerProcess.start(management, {"queued": queued}, settings=settings) as manager:
-        await scene.create(of_queue("low", manager, run_for="never"))
-        low = await scene.source_until("low", is_suspended)
+    there, settings = scene.client_of("queued"), settings_of(kind, workers={"readWorkloads": True})
+    async with (
+        operators.running(management, operators=kind.operators),
+        kueue.queue(there, scene.namespace, cpu="0"),
+        ManagerProcess.start(management, {"queued": queued}, settings=settings) as manager,
+    ):
+        lives = Lives(scene, kind, manager.managed_by)
+        await scene.client.create(lives.collection, of_queue(lives, "low"))
+        low = await lives.until(is_suspended, "low")
         assert not low["spec"].get("suspend")
-        await scene.source_until("low", lambda found: "quota" in annotation(found, "waiting-because"))
+        await lives.until(lambda found: "quota" in annotation(found, "waiting-because"), "low")
         assert await scene.event("low", "SuspendedOnWorker")
 
-        await kueue.set_quota(there, "1")
-        low = await scene.source_until("low", runs())
-        mirror = await scene.mirror("queued", "low")
-        assert mirror is not None
-        assert mirror["spec"]["template"]["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "main"
+        await kueue.set_quota(there, scene.namespace, "1")
+        low = await lives.until(kind.is_running, "low")
+        (template,) = templates((await lives.mirrors("low"))["queued"])
+        assert template["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "main"
         assert not annotation(low, "waiting-because")
 
-        await there.create(scene.jobs("queued"), of_queue("urgent", None, labels=URGENT, run_for="never"))
-        await until(lambda: scene.mirror("queued", "urgent"), runs())
-        low = await scene.source_until("low", is_suspended)
-        assert (low["status"].get("active") or 0, low["spec"].get("suspend")) == (0, False)
+        own = Lives(scene, kind)
+        await there.create(own.collection, of_queue(own, "urgent", is_urgent=True))
+        await there.wait_until(own.path("urgent"), kind.is_running)
+        low = await lives.until(lambda found: is_suspended(found) and not active(found), "low")
+        assert not low["spec"].get("suspend")
 
-        await scene.end_pods("queued", "urgent")
-        await scene.source_until("low", runs())
-        await scene.end_pods("queued", "low")
-        await scene.source_until("low", is_complete)
-        assert not {event["reason"] for event in await scene.events("low")} & {*FOUGHT}
+        await lives.end_pods("queued", "urgent")
+        await lives.until(kind.is_running, "low")
+        await lives.end_pods("queued", "low")
+        await lives.until_over("low")
+        await check_nothing_was_fought(scene, "low")
+        await there.delete(own.path("urgent"))
+        await _delete(scene.client, lives, "low")
     await scene.close()
+
+
+async def _delete(client: Client, lives: Lives, *names: str) -> None:
+    """With their mirrors."""
+    for name in names:
+        await client.delete(lives.path(name))
+        await lives.until_no_mirror(name)
