@@ -26,7 +26,7 @@ from e2e import operators
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import Shape
-from e2e.controlplane.plane import CannotDo, ControlPlane
+from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Program
 from e2e.controlplane.provider import Existing
 from e2e.controlplane.scratch import Scratch
@@ -58,19 +58,18 @@ _OWN_ETC = (
 )
 
 
+def is_there(name: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this run can have the cluster of this name of ``GIVEN``."""
+    return any(map(environment.get, (VARIABLE, GIVEN[name])))
+
+
 @asynccontextmanager
 async def cluster(name: str, shape: Shape, environment: Mapping[str, str] = os.environ) -> AsyncIterator[ControlPlane]:
-    """A cluster with a Kueue and JobSets: that which is given under this name of ``GIVEN``, or a new one of this shape.
-
-    Raises:
-        CannotDo: none is given, and no program is.
-    """
+    """A cluster with a Kueue and JobSets: that which is given under this name of ``GIVEN``, or a new one of this shape."""
     if (given := _given(name, shape, environment)) is not None:
         async with given.start(name) as plane:
             yield plane
         return
-    if not environment.get(VARIABLE):
-        raise CannotDo(f"{VARIABLE} names no Kueue, and {GIVEN[name]} no cluster with one")
     async with Cluster.start(name, shape) as own, operators.running(own, operators=(JOBSET,)), running(own):
         yield own
 
@@ -133,8 +132,8 @@ async def queue(
 ) -> AsyncIterator[None]:
     """A new namespace with a LocalQueue ``users``, which has so much quota, of nodes with these labels.
 
-    What is of the whole cluster, a priority class among that, has the namespace's name, since others may use the cluster,
-    too. All of it goes with the block.
+    What is of the whole cluster, a priority class among that, has the namespace's name: others may use that cluster as
+    well. All of it goes with the block.
     """
     flavor: Json = {"nodeLabels": node_labels} if node_labels else {}
     quota = {"name": "cpu", "nominalQuota": cpu}

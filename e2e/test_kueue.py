@@ -6,7 +6,6 @@ a Kueue is given (``e2e/kueue``); ``tests/flows/test_queues`` plays what it does
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,20 @@ import pytest_asyncio
 
 from e2e import kueue, operators
 from e2e.controlplane.client import Client, Json
-from e2e.controlplane.components import MANAGEMENT, WORKER, Shape
-from e2e.controlplane.plane import CannotDo, ControlPlane
+from e2e.controlplane.components import MANAGEMENT, WORKER
+from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, annotation, is_suspended, job, placed_on, runs
 from e2e.lives import JOB_SET, Kind, Lives
 from e2e.manager import ManagerProcess
 from mirror.kube.resources import JOBS
 
-pytestmark = pytest.mark.skipif(
-    not any(map(os.environ.get, (kueue.VARIABLE, *kueue.GIVEN.values()))),
-    reason=f"{kueue.VARIABLE} names no Kueue, which takes long to compile; tests/flows/test_queues plays what it does",
+GATED, QUEUED = (
+    pytest.mark.skipif(
+        not kueue.is_there(name),
+        reason=f"{kueue.VARIABLE} names no Kueue, which takes long to compile, and {variable} no cluster with one",
+    )
+    for name, variable in kueue.GIVEN.items()
 )
-
 FLAVOR = {"cloud.example.com/tier": "spot"}
 STRIPS: Json = {"mirrors": {"strip": {"nodeSelectors": ["cloud.example.com/*"]}}}
 FOUGHT = ("MirrorChanged", "ChangeReverted", "StatusConflict")
@@ -54,26 +55,19 @@ CPU = {JOB: "1", JOB_SET: "500m"}
 KINDS = pytest.mark.parametrize("kind", [pytest.param(kind, id=str(kind)) for kind in CPU])
 
 
-async def _with_a_kueue(name: str, shape: Shape, required_program: Callable[..., Path]) -> AsyncIterator[ControlPlane]:
-    required_program("unshare")
-    try:
-        async with kueue.cluster(name, shape) as cluster:
-            yield cluster
-    except CannotDo as reason:
-        pytest.skip(str(reason))
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def gated(binaries: None, required_program: Callable[..., Path]) -> AsyncIterator[ControlPlane]:
     """A management cluster with a Kueue."""
-    async for cluster in _with_a_kueue("gated", MANAGEMENT, required_program):
+    required_program("unshare")
+    async with kueue.cluster("gated", MANAGEMENT) as cluster:
         yield cluster
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def queued(binaries: None, required_program: Callable[..., Path]) -> AsyncIterator[ControlPlane]:
     """A worker with a Kueue."""
-    async for cluster in _with_a_kueue("queued", WORKER, required_program):
+    required_program("unshare")
+    async with kueue.cluster("queued", WORKER) as cluster:
         yield cluster
 
 
@@ -115,6 +109,7 @@ async def check_nothing_was_fought(scene: Scene, *names: str) -> None:
         assert not {event["reason"] for event in await scene.events(name)} & {*FOUGHT}
 
 
+@GATED
 @KINDS
 async def test_a_kueue_here_admits_preempts_and_admits_again(
     kind: Kind, gated: ControlPlane, east: ControlPlane, fresh_namespace: str
@@ -123,6 +118,7 @@ async def test_a_kueue_here_admits_preempts_and_admits_again(
     await _gate(kind, gated, east, fresh_namespace)
 
 
+@GATED
 async def test_a_cluster_with_a_kueue_may_be_given(
     gated: ControlPlane, east: ControlPlane, fresh_namespace: str
 ) -> None:
@@ -169,6 +165,7 @@ async def _gate(kind: Kind, management: ControlPlane, east: ControlPlane, namesp
     await scene.close()
 
 
+@QUEUED
 @KINDS
 async def test_a_kueue_on_a_worker_admits_and_preempts_mirrors(
     kind: Kind, management: ControlPlane, queued: ControlPlane, fresh_namespace: str

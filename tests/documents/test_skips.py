@@ -16,7 +16,7 @@ MAY = {
     "conftest.py do_without": "fails where MIRROR_REQUIRE_…=1 says so",
     "e2e/conftest.py pytest_pyfunc_call": "existing clusters alone, which CI has none of: they are never broken",
     "e2e/kind_choice.py each": "kinds that a run chooses (make kinds); their manifests and statuses are tested without",
-    "e2e/test_kueue.py": "a program that is named by hand; tests/flows/test_queues plays what it does",
+    "e2e/test_kueue.py": "a program or clusters that are named by hand; tests/flows/test_queues plays what it does",
 }
 
 

@@ -1,4 +1,7 @@
-"""Random users and operators of queues on every cluster, beside all that may happen, for hypothesis (D26)."""
+"""Random users and operators of queues on every cluster, beside all that may happen, for hypothesis (D26).
+
+Jobs and PyTorchJobs share quota and names.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from flow_machine_base import CLUSTER, NAMES, WAITS
 from flow_world import FlowWorld, job, path, tolerant
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+from queue_forms import PYTORCH_JOB, Form
 from queue_hand import MIN_PARALLELISM
-from queue_world import FLAVORS, QueueInvariants, QueueWorld
+from queue_world import FLAVORS, QueueInvariants, QueueWorld, settle_others
 
 from mirror.model import names
 
@@ -20,11 +24,18 @@ STEPS = st.sampled_from((0.0, 0.0005, 0.004, 0.05, 1.0))
 """Seconds between two writes of a queue."""
 
 
+class TwoKinds(QueueWorld):
+    """In which there are PyTorchJobs beside Jobs."""
+
+    SUBJECT: ClassVar[Form] = PYTORCH_JOB
+
+
 class Queues(Everybody):
     """All that may happen, and a Kueue on each cluster."""
 
-    WORLD: ClassVar[type[FlowWorld]] = QueueWorld
+    WORLD: ClassVar[type[FlowWorld]] = TwoKinds
     world: QueueWorld
+    laws: QueueInvariants
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,6 +50,7 @@ class Queues(Everybody):
             for workload in hand.workloads.values():
                 workload.is_active = True
         await super()._settle()
+        await settle_others(self.world, self.laws)
 
     @rule(
         name=NAMES,
@@ -56,6 +68,29 @@ class Queues(Everybody):
         body["metadata"]["labels"] = {names.QUEUE_NAME: queue}
         self._do(self._and_wait(tolerant(self.world.management.api.create(path(""), body)), wait))
 
+    @rule(
+        name=NAMES,
+        queue=st.sampled_from(("users", "there")),
+        run_for=st.sampled_from(("1s", "40s")),
+        is_suspended=st.booleans(),
+        wait=WAITS,
+    )
+    def a_user_creates_a_pytorch_job(
+        self, name: str, queue: str, run_for: str, is_suspended: bool, wait: float
+    ) -> None:
+        body = PYTORCH_JOB.held(PYTORCH_JOB.body(name, run_for=run_for), is_suspended)
+        body["metadata"]["labels"] = {names.QUEUE_NAME: queue}
+        self._do(self._and_wait(tolerant(self.world.management.api.create(PYTORCH_JOB.path(), body)), wait))
+
+    @rule(name=NAMES, is_suspended=st.booleans(), wait=WAITS)
+    def a_user_suspends_or_resumes_a_pytorch_job(self, name: str, is_suspended: bool, wait: float) -> None:
+        patch = PYTORCH_JOB.held({}, is_suspended)
+        self._do(self._and_wait(tolerant(self.world.management.api.merge(PYTORCH_JOB.path(name), patch)), wait))
+
+    @rule(name=NAMES, wait=WAITS)
+    def a_user_deletes_a_pytorch_job(self, name: str, wait: float) -> None:
+        self._do(self._and_wait(tolerant(self.world.management.api.delete(PYTORCH_JOB.path(name))), wait))
+
     @rule(cluster=CLUSTER, name=NAMES, times=st.integers(1, 5), step_seconds=STEPS, wait=WAITS)
     def a_queue_preempts(self, cluster: str, name: str, times: int, step_seconds: float, wait: float) -> None:
         hand = self.world.hands[cluster]
@@ -63,13 +98,13 @@ class Queues(Everybody):
         self._do(self._preempt(cluster, name, times, wait))
 
     async def _preempt(self, cluster: str, name: str, times: int, wait: float) -> None:
-        hand = self.world.hands[cluster]
+        """What has this name, of both kinds."""
+        hand, plane = self.world.hands[cluster], self.world.planes[cluster]
         for _ in range(times):
-            found = await self.world.source(name) if cluster == "management" else None
-            if cluster != "management" and self.world.workers[cluster].is_running:
-                found = await self.world.mirror(cluster, name)
-            if found is not None:
-                hand.preempt(found["metadata"]["uid"])
+            for form in self.world.forms if plane.is_running else ():
+                for found in await plane.api.list(form.path()):
+                    if found["metadata"]["name"] == name:
+                        hand.preempt(found["metadata"]["uid"])
             await asyncio.sleep(wait)
 
     @rule(cluster=CLUSTER, quota=st.integers(0, 3), flavor=st.sampled_from(FLAVORS), wait=WAITS)

@@ -21,7 +21,7 @@ from mirror.planes import other_kinds
 from mirror.planes.api import Api, Json
 from mirror.planes.plane import ControlPlane, NotRunning
 
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.25
 _MERGED = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"), ("spec", "tolerations"))
 
 

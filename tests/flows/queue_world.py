@@ -204,7 +204,7 @@ class QueueInvariants(Invariants):
                 self._wrong(f"D9, D26: the manager changes pod templates of {form} {name}, which runs on {plane.name}")
         elif is_ours and new is None:
             source = self.sources.get(source_uid)
-            if source is not None and not form.has_ended(source):
+            if source is not None and placed(source) == plane.name and not form.has_ended(source):
                 self._wrong(f"D8: the mirror of {form} {name} was deleted while its source lives and has not ended")
 
     def _look_at_other_source(self, form: Form, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
