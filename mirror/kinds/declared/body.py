@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -90,6 +90,21 @@ def carried_spec(form: Form, spec: dict[str, Json]) -> dict[str, Json]:
     return found
 
 
+def with_own_of_worker(form: Form, body: dict[str, Json], mirror: Object) -> dict[str, Json]:
+    """A mirror as it is wanted, with those elements that none is sent, as this one has them (D26).
+
+    They are of the worker's own controllers, and a list that follows is written whole: Kueue there starts no TrainJob
+    whose patches lack its own, which it adds only when one is created.
+    """
+    chosen = [path for path in form.strip if path.key]
+    there: Json = {"spec": mirror.spec_dict()} if chosen else {}
+    for place in (place for path in chosen for place in path.places(there)):
+        listed = field_paths.at(body, place[:-1])
+        if isinstance(listed, list) or (listed is None and all(isinstance(step, str) for step in place[:-1])):
+            body = field_paths.put(body, place[:-1], [*(listed or ()), field_paths.at(there, place)])
+    return body
+
+
 def with_spec_noted(form: Form, body: dict[str, Json], source: Object) -> dict[str, Json]:
     """A mirror as it is created, with a note of what never follows, which ``carries_spec`` compares."""
     noted = digest(_never_following(form, source.spec_dict()))
@@ -145,9 +160,7 @@ def followed(form: Form) -> Followed:
         values=lambda body, parts: _values(form, body, parts),
         template_is_mutable=lambda body: form.suspend is None or form.is_held(views.mapping(body.get("spec"))),
         suspend=_suspend_of(form),
-        is_admitted=lambda body: queueing.is_admitted(
-            field_paths.at(body, place) for place in _templates_of(form, body)
-        ),
+        is_admitted=lambda body: queueing.is_admitted(_noted_by_queues(form, body)),
         pod_labels=lambda body: _places_of_pod_labels(form, body),
         held=form.entry.suspend.held,
     )
@@ -225,6 +238,13 @@ def _templates_of(form: Form, body: Json) -> list[tuple[str | int, ...]]:
     """Where its pod templates are; a template that is none is left alone."""
     places = (place for path in form.templates for place in path.places(body))
     return [place for place in places if isinstance(field_paths.at(body, place), dict)]
+
+
+def _noted_by_queues(form: Form, body: Json) -> Iterator[Json]:
+    """Where a queue leaves its note: pod templates, and what an AppWrapper has in place of them (``podSetInfos``)."""
+    yield from (field_paths.at(body, place) for place in _templates_of(form, body))
+    for place in (place for path in form.strip for place in path.places(body)):
+        yield from ({"metadata": one} for one in views.items(field_paths.at(body, place)))
 
 
 def _without_theirs(form: Form, metadata: dict[str, Json]) -> dict[str, Json]:

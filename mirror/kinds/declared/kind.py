@@ -188,6 +188,7 @@ class DeclaredKind:
 
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
         wanted = body.mirror_body(self._form, source, namespace=mirror.metadata.namespace, transform=transform)
+        wanted = body.with_own_of_worker(self._form, wanted, mirror)
         changes = following.changes(wanted, mirror, self._followed)
         return following.with_pod_labels(changes, mirror, transform.pod_labels(source), self._followed)
 

@@ -11,10 +11,11 @@ from declared_objects import POD, TRANSFORM, built_in_kind, job_set, mirror_of, 
 from doubles.patching import apply_json_patch
 
 from mirror.kinds.base import MirrorTransform, UnsupportedSpec
-from mirror.kinds.declared.choosing import kinds_of
+from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.field_paths import FieldPath, put
 from mirror.settings.load import parse
 
 Json = dict[str, Any]
@@ -203,18 +204,39 @@ def test_a_template_that_changed_while_the_worker_was_away_is_sent_after_a_suspe
     assert sent(changes.operations) == {"/spec/suspend": True}
 
 
-def test_what_a_workers_queue_suspends_is_left_to_it() -> None:
+def spec_with(kind: DeclaredKind, template: Json, spec: Json | None = None) -> Json:
+    """A spec, made of this one, with this pod template in every place where the kind has one."""
+    body: Json = {"spec": spec or {}}
+    for path in built_in()[kind.name].templates:
+        body = _with(body, FieldPath.of_text(path).steps, template)
+    found: Json = body["spec"]
+    return found
+
+
+def _with(found: Json, steps: tuple[tuple[str, bool], ...], value: Json) -> Json:
+    if not steps:
+        return value
+    (name, is_every), inner = steps[0], found.get(steps[0][0])
+    if is_every:
+        return {**found, name: [_with(one, steps[1:], value) for one in inner or [{"name": "a"}]]}
+    return {**found, name: _with(inner or {}, steps[1:], value)}
+
+
+OF_QUEUES = pytest.mark.parametrize("name", [name for name, entry in built_in().items() if entry.templates])
+"""Whatever has pod templates: Tekton's kinds have none, and Kueue knows neither."""
+
+
+@OF_QUEUES
+def test_what_a_workers_queue_suspends_is_left_to_it(name: str) -> None:
     """D9: Kueue on the worker suspends it and adds selectors of its own."""
-    source = source_of(JOB_SET, job_set("a"))
-    mirror = mirror_of(JOB_SET, source)
-    theirs = mirror.spec_dict()
-    theirs["suspend"] = True
-    theirs["replicatedJobs"][0]["template"]["spec"]["template"] = {
-        **POD,
-        "spec": {**POD["spec"], "nodeSelector": {"f": "g"}},
-    }
-    held = source_of(JOB_SET, theirs, **_metadata(mirror))
-    assert JOB_SET.changes(source, held, transform=TRANSFORM) is None
+    kind, entry = built_in_kind(name), built_in()[name]
+    source = source_of(kind, spec_with(kind, POD))
+    mirror = mirror_of(kind, source)
+    theirs = spec_with(kind, {**POD, "spec": {**POD["spec"], "nodeSelector": {"f": "g"}}}, mirror.spec_dict())
+    whole = put({"spec": theirs}, tuple(entry.suspend.path.split(".")), entry.suspend.held)
+    held = source_of(kind, whole["spec"], **_metadata(mirror))
+    assert kind.is_suspended(held)
+    assert kind.changes(source, held, transform=TRANSFORM) is None
 
 
 def _metadata(found: Any) -> dict[str, Any]:
@@ -322,36 +344,63 @@ def test_a_report_tells_a_misspelt_annotation_with_what_was_meant() -> None:
     assert "did you mean jobmirror.io/worker-selector?" in caution.text
 
 
-def test_a_flavor_of_the_queue_here_stays_here() -> None:
+@OF_QUEUES
+def test_a_flavor_of_the_queue_here_stays_here(name: str) -> None:
     """D26: in each of its pod templates, by the settings; the queue's notes always."""
-    spec = job_set("a", "b")
-    for one in spec["replicatedJobs"]:
-        directives = {"nodeSelector": {"flavor": "spot"}, "tolerations": [{"key": "flavor"}]}
-        one["template"]["spec"]["template"] = {
-            "metadata": {"labels": {names.POD_SET: "a", "team": "x"}},
-            "spec": {**POD["spec"], **directives},
-        }
-    source = source_of(JOB_SET, spec)
+    kind = built_in_kind(name)
+    directives = {"nodeSelector": {"flavor": "spot"}, "tolerations": [{"key": "flavor"}]}
+    labels = {names.POD_SET: "a", "team": "x"}
+    source = source_of(kind, spec_with(kind, {"metadata": {"labels": labels}, "spec": {**POD["spec"], **directives}}))
     strips = MirrorTransform(origin="home", strip_node_selectors=("flavor",), strip_tolerations=("*",))
-    body = JOB_SET.mirror_body(source, namespace="team", transform=strips)
-    for one in body["spec"]["replicatedJobs"]:
-        assert one["template"]["spec"]["template"] == {"metadata": {"labels": {"team": "x"}}, "spec": POD["spec"]}
-    labels, annotations = body["metadata"]["labels"], body["metadata"]["annotations"]
-    mirror = source_of(JOB_SET, body["spec"], labels=labels, annotations=annotations, uid="m-1")
-    assert JOB_SET.changes(source, mirror, transform=strips) is None
+    body = kind.mirror_body(source, namespace="team", transform=strips)
+    assert body["spec"] == spec_with(kind, {"metadata": {"labels": {"team": "x"}}, "spec": POD["spec"]}, body["spec"])
+    metadata = body["metadata"]
+    mirror = source_of(kind, body["spec"], labels=metadata["labels"], annotations=metadata["annotations"], uid="m-1")
+    assert kind.changes(source, mirror, transform=strips) is None
 
 
-def test_what_a_workers_queue_admits_is_left_to_it() -> None:
-    """D26: its labels, selectors and values are the queue's; a suspension is not repeated."""
-    source = source_of(JOB_SET, job_set("a"))
-    mirror = mirror_of(JOB_SET, source)
-    theirs = mirror.spec_dict()
-    theirs["replicatedJobs"][0]["template"]["spec"]["template"] = {
-        "metadata": {"labels": {names.POD_SET: "a"}},
-        "spec": {**POD["spec"], "nodeSelector": {"f": "g"}},
-    }
-    admitted = source_of(JOB_SET, theirs, **_metadata(mirror))
-    assert JOB_SET.changes(source, admitted, transform=TRANSFORM) is None
+def admitted(kind: DeclaredKind, spec: Json) -> Json:
+    """A spec as Kueue there writes it when it admits an object: in one of these kinds its templates are not touched."""
+    labels, selector = {names.POD_SET: "a"}, {"nodeSelector": {"f": "g"}}
+    template = {"metadata": {"labels": labels}, "spec": {**POD["spec"], **selector}}
+    if kind.name == "AppWrapper":
+        infos = {"podSetInfos": [{"labels": labels, **selector}]}
+        spec = {**spec, "components": [{**one, **infos} for one in spec["components"]]}
+    elif kind.name == "TrainJob":
+        jobs = [{"name": "node", "template": {"spec": {"template": template}}}]
+        own = {
+            "manager": "kueue.x-k8s.io/manager",
+            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}},
+        }
+        spec = {**spec, "runtimePatches": [*spec["runtimePatches"], own]}
+    else:
+        spec = spec_with(kind, template, spec)
+    suspend = built_in()[kind.name].suspend
+    found: Json = put({"spec": spec}, tuple(suspend.path.split(".")), suspend.running)["spec"]
+    return found
+
+
+@OF_QUEUES
+def test_what_a_workers_queue_admits_is_left_to_it(name: str) -> None:
+    """D26: its labels, selectors and values are the queue's."""
+    kind = built_in_kind(name)
+    source = source_of(kind, spec_with(kind, POD))
+    mirror = mirror_of(kind, source)
+    there = source_of(kind, admitted(kind, mirror.spec_dict()), **_metadata(mirror))
+    assert kind.changes(source, there, transform=TRANSFORM) is None
+
+
+@OF_QUEUES
+def test_a_suspension_that_a_workers_queue_undoes_is_not_repeated(name: str) -> None:
+    """D26: each would end its pods, and the queue starts them again; it is told that the mirror runs."""
+    kind, suspend = built_in_kind(name), built_in()[name].suspend
+    held = put({"spec": spec_with(kind, POD)}, tuple(suspend.path.split(".")), suspend.held)["spec"]
+    source = source_of(kind, held)
+    mirror = mirror_of(kind, source)
+    there = source_of(kind, admitted(kind, mirror.spec_dict()), **_metadata(mirror))
+    changes = kind.changes(source, there, transform=TRANSFORM)
+    assert changes is not None
+    assert (changes.operations, changes.is_run_by_queue) == ((), True)
 
 
 RAY: Json = {"groupName": "small", "replicas": 1, "template": POD}
@@ -482,6 +531,37 @@ def test_when_a_patch_of_a_train_job_was_written_is_each_clusters_own() -> None:
     annotations = next(one["value"] for one in changes.operations if one["path"] == "/metadata/annotations")
     written = source_of(kind, spec("b", 6, suspend=True), **_metadata(mirror) | {"annotations": annotations})
     assert kind.changes(changed, written, transform=TRANSFORM) is None
+
+
+KUEUES_PATCH: Json = {"manager": "kueue.x-k8s.io/manager", "time": "2026-02-03T04:05:07Z", "trainingRuntimeSpec": {}}
+"""Kueue's webhook adds it when a TrainJob is created, and never again; without it, it starts none."""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([{"manager": "user"}], [{"manager": "user", "trainingRuntimeSpec": {"a": 1}}], id="changed"),
+        pytest.param([{"manager": "user"}], [], id="removed"),
+        pytest.param([], [{"manager": "user"}], id="added"),
+    ],
+)
+def test_the_patch_that_a_workers_queue_has_on_a_train_job_stays_when_those_of_its_user_follow(
+    before: list[Json], after: list[Json]
+) -> None:
+    """D26: a list follows whole, and that of the queue there is in it; that of a queue here never goes along."""
+    kind = built_in_kind("TrainJob")
+
+    def spec(patches: list[Json]) -> Json:
+        return {"suspend": True, "runtimePatches": [*patches, {**KUEUES_PATCH, "time": "2026-02-03T04:05:01Z"}]}
+
+    source = source_of(kind, spec(before))
+    mirror = mirror_of(kind, source)
+    there = {**mirror.spec_dict(), "runtimePatches": [*before, KUEUES_PATCH]}
+    held = source_of(kind, there, **_metadata(mirror))
+    assert kind.changes(source, held, transform=TRANSFORM) is None
+    changes = kind.changes(source_of(kind, spec(after)), held, transform=TRANSFORM)
+    assert changes is not None
+    assert sent(changes.operations) == {"/spec/runtimePatches": [*after, KUEUES_PATCH]}
 
 
 @pytest.mark.parametrize(
