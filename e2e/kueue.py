@@ -65,7 +65,7 @@ def is_there(name: str, environment: Mapping[str, str] = os.environ) -> bool:
 
 @asynccontextmanager
 async def cluster(name: str, shape: Shape, environment: Mapping[str, str] = os.environ) -> AsyncIterator[ControlPlane]:
-    """A cluster with a Kueue and JobSets: that which is given under this name of ``GIVEN``, or a new one of this shape."""
+    """A cluster with a Kueue and JobSets: that which is given by this name of ``GIVEN``, or a new one."""
     if (given := _given(name, shape, environment)) is not None:
         async with given.start(name) as plane:
             yield plane

@@ -91,12 +91,18 @@ def templates(body: Json) -> list[Json]:
 def active(found: Json | None) -> int:
     """How much of it runs, as its status has it."""
     status = (found or {}).get("status") or {}
-    return int(status.get("active") or 0) + sum(one["active"] for one in status.get("replicatedJobsStatus") or ())
+    counts = [status.get("active") or 0, *(one["active"] for one in status.get("replicatedJobsStatus") or ())]
+    return sum(map(int, counts))
 
 
 def waits(found: Json | None) -> bool:
     """Suspended by its spec, and shown so, with nothing that runs any more."""
     return is_suspended(found) and bool((found or {})["spec"].get("suspend")) and not active(found)
+
+
+def is_restored(found: Json | None) -> bool:
+    """Whether its pod templates have no flavor."""
+    return not any("nodeSelector" in one["spec"] for one in templates(found or {"spec": {"template": {"spec": {}}}}))
 
 
 def settings_of(kind: Kind, **more: Json) -> Json:
@@ -150,9 +156,8 @@ async def _gate(kind: Kind, management: ControlPlane, east: ControlPlane, namesp
 
         await scene.client.create(lives.collection, of_queue(lives, "urgent", is_urgent=True, suspend=True))
         await lives.until(kind.is_running, "urgent")
-        low = await lives.until(waits, "low")
+        low = await lives.until(lambda found: waits(found) and is_restored(found), "low")
         assert placed_on(low) == "east"
-        assert not any("nodeSelector" in one["spec"] for one in templates(low))
         await scene.client_of("east").wait_until(lives.path("low"), waits)
 
         await lives.end_pods("east", "urgent")
