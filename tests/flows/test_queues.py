@@ -66,8 +66,9 @@ def with_a_queue(
 
 
 def each(of: Sequence[Form]) -> pytest.MarkDecorator:
-    """A test of these kinds."""
-    return pytest.mark.parametrize("form", [pytest.param(form, id=str(form)) for form in of])
+    """A test of these kinds; a quick run has Jobs alone."""
+    slow = {form: [] if form is JOB else [pytest.mark.slow] for form in of}
+    return pytest.mark.parametrize("form", [pytest.param(form, id=str(form), marks=slow[form]) for form in of])
 
 
 async def queued(world: QueueWorld, name: str = "train", *, run_for: str = "1s") -> Json:
