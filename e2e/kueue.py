@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -98,7 +99,16 @@ async def running(plane: Cluster) -> AsyncIterator[None]:
     config.write_text(yaml.safe_dump(_settings(number_of(port), scratch.path)))
     kubeconfig = plane.kubeconfig_for("kueue", groups=["system:masters"])
     kueue = os.environ[VARIABLE]
-    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _OWN_ETC, "kueue"]
+    command = [
+        shutil.which("unshare") or "/usr/bin/unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        _OWN_ETC,
+        "kueue",
+    ]
     program = Program([*command, scratch.path, kueue, config, kubeconfig], scratch)
     try:
         for one in _definitions():
