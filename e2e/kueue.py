@@ -100,7 +100,7 @@ async def running(plane: Cluster) -> AsyncIterator[None]:
     kubeconfig = plane.kubeconfig_for("kueue", groups=["system:masters"])
     kueue = os.environ[VARIABLE]
     command = [
-        shutil.which("unshare") or "/usr/bin/unshare",
+        shutil.which("unshare") or "unshare",
         "--user",
         "--map-root-user",
         "--mount",
