@@ -127,6 +127,7 @@ class Knowledge:
             since=_text(connection.since),
             lost_since=_text(connection.lost_since),
             because="; ".join(filter(None, (connection.because, problems))),
+            dead=worker.is_gone,
             jobs=self.state.sources.load_of(worker.name),
             uid=worker.uid,
             version=worker.version,
