@@ -22,6 +22,9 @@ LONG_AGO = timedelta(minutes=15)
 """More than the margin after the end of a lease."""
 MOVED_SECONDS = 240.0
 """A new leader moves nothing in its first minute."""
+FENCED = ("ends", "runs-on")
+JOBS = (*FENCED, "stays", "held")
+WAITING = "jobmirror.io/waiting-because"
 
 
 def is_fenced(found: Json | None) -> bool:
@@ -66,8 +69,9 @@ async def test_what_a_lost_worker_was_to_end_starts_again_elsewhere_and_what_it_
 ) -> None:
     """Scenarios 4, 8, 15, 28 and 35: a lease that has ended, one that nobody enforced, a worker that was declared dead.
 
-    Nobody waits for a lease of five minutes: somebody on the worker makes it shorter while nobody looks, and its own
-    Job controller ends it; what the manager has noted of leases is made older while it is away.
+    The last is removed at once, as the document says, while a Job there is suspended. Nobody waits for a lease of five
+    minutes: somebody on the worker makes it shorter while nobody looks, and its own Job controller ends it; what the
+    manager has noted of leases is made older while it is away.
     """
     settings = {"workers": {"lostAfter": "5s", "fenceTTL": f"{TTL}s"}}
     async with (
@@ -78,12 +82,14 @@ async def test_what_a_lost_worker_was_to_end_starts_again_elsewhere_and_what_it_
         await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
         fenced = {"worker-order": "east", "on-worker-loss": "Fence"}
-        for name, annotations in (("ends", fenced), ("runs-on", fenced), ("stays", {"worker-order": "east"})):
+        east_first = {"worker-order": "east"}
+        for name, annotations in (("ends", fenced), ("runs-on", fenced), ("stays", east_first), ("held", east_first)):
             await scene.create(job(name, manager.managed_by, run_for="never", annotations=annotations))
-        for name in ("ends", "runs-on", "stays"):
-            assert is_fenced(await scene.source_until(name, runs())) == (name != "stays")
+        for name in JOBS:
+            assert is_fenced(await scene.source_until(name, runs())) == (name in FENCED)
 
         proxy.refuse()
+        await _set_suspended(scene, "held", is_so=True)
         await manager.kill()
         mirror = await scene.mirror("east", "ends") or {}
         path = f"{scene.jobs('east')}/ends"
@@ -93,32 +99,52 @@ async def test_what_a_lost_worker_was_to_end_starts_again_elsewhere_and_what_it_
         await _forget_leases(scene, manager)
         manager.launch()
         await manager.wait_until_ready()
-        for name in ("ends", "runs-on"):
+        for name in FENCED:
             moved = await scene.source_until(name, lambda found: placed_on(found) == "west", seconds=MOVED_SECONDS)
             assert ", fenced)" in condition(moved, "jobmirror.io/Moved")["message"]
         assert placed_on(await scene.source("stays")) == "east"
 
         said = await administrator_says(manager, "worker", "forget", "east", "--all-dead")
         assert said.code == 0, said
-        assert "worker east is declared dead: 1 Job recorded there will start again elsewhere" in said.output
+        assert "worker east is declared dead: 2 Jobs recorded there will start again elsewhere" in said.output
+        removed = await administrator_says(manager, "worker", "remove", "east", "--force", "--allow", "loopback")
+        assert removed.code == 0, removed
+        assert "worker east is unregistered" in removed.output
         moved = await scene.source_until("stays", lambda found: placed_on(found) == "west", seconds=MOVED_SECONDS)
         assert ", gone)" in condition(moved, "jobmirror.io/Moved")["message"]
-        for name in ("ends", "runs-on", "stays"):
+        waiting = await scene.source_until("held", lambda found: "declared dead" in annotations_of(found)[WAITING])
+        assert placed_on(waiting) == "east"
+        listed = await administrator_says(manager, "worker", "list")
+        assert "no (declared dead)" in listed.output
+        await _set_suspended(scene, "held", is_so=False)
+        moved = await scene.source_until("held", lambda found: placed_on(found) == "west", seconds=MOVED_SECONDS)
+        assert ", gone)" in condition(moved, "jobmirror.io/Moved")["message"]
+        for name in JOBS:
             await scene.source_until(name, lambda found: runs()(found) and not condition(found or {}, "Suspended"))
 
+        await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
         await proxy.resume()
-        for name in ("ends", "runs-on", "stays"):
+        for name in JOBS:
             await until_only_on(scene, "west", name)
-        for name in ("runs-on", "stays"):
+        for name in JOBS[1:]:
             assert await scene.event(name, "FenceBreached")
         assert not await scene.events("ends", "FenceBreached")
         told = await manager.metrics()
-        assert told.value("jobmirror_fence_breaches_total", worker="east") == 2
-        assert [told.value("jobmirror_secondary_mirrors_total", why=why) for why in ("Fenced", "Gone")] == [2, 1]
-        for name in ("ends", "runs-on", "stays"):
+        assert told.value("jobmirror_fence_breaches_total", worker="east") == 3
+        assert [told.value("jobmirror_secondary_mirrors_total", why=why) for why in ("Fenced", "Gone")] == [2, 2]
+        for name in JOBS:
             assert "Failed" not in [one["type"] for one in (await scene.source(name) or {})["status"]["conditions"]]
             await scene.end_pods("west", name)
             assert is_complete(await scene.source_until(name, is_over))
+
+
+async def _set_suspended(scene: Scene, name: str, *, is_so: bool) -> None:
+    """As its user does."""
+    await scene.client.merge(f"{scene.jobs()}/{name}", {"spec": {"suspend": is_so}})
+
+
+def annotations_of(found: Json | None) -> Json:
+    return {WAITING: "", **((found or {}).get("metadata", {}).get("annotations") or {})}
 
 
 async def _forget_leases(scene: Scene, manager: ManagerProcess) -> None:

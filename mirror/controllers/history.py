@@ -94,8 +94,12 @@ class History:
 
     def on_event(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool) -> None:
         """An event was written about a source; those of what goes well are known from what was done."""
+        if reason == "Moved":
+            kind, text = reason, message
+        else:
+            kind, text = "Error", f"{reason}: {message}"
         if self.is_kept and is_warning and not self._is_end_by(seen.source.uid, reason):
-            self._note(seen.key, seen.source.uid, "Error", f"{reason}: {message}", seen.source.placed or "")
+            self._note(seen.key, seen.source.uid, kind, text, seen.source.placed or "")
 
     def on_error(self, seen: Snapshot, error: KubeError) -> None:
         """A step failed and is tried again."""

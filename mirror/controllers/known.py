@@ -23,6 +23,7 @@ from mirror.kinds.read_model import moments_of, view_of
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
+from mirror.model.loss_texts import follows_of
 from mirror.model.views import JobView, Moment, WorkerView
 from mirror.placement.explaining import Choice
 from mirror.workers.worker import Worker
@@ -126,6 +127,7 @@ class Knowledge:
             since=_text(connection.since),
             lost_since=_text(connection.lost_since),
             because="; ".join(filter(None, (connection.because, problems))),
+            dead=worker.is_gone,
             jobs=self.state.sources.load_of(worker.name),
             uid=worker.uid,
             version=worker.version,
@@ -151,10 +153,11 @@ class Knowledge:
 
     def _because(self, kind: Kind, found: Object, worker: str) -> str:
         known = self.state.workers.get(worker) if worker else None
+        stored = found.annotations.get(names.WAITING_BECAUSE, "")
         if worker and (known is None or not known.is_reachable):
             why = known.connection.because if known else "no Secret registers it"
-            return f"worker {worker} is unreachable{': ' + why if why else ''}"
-        stored = found.annotations.get(names.WAITING_BECAUSE, "")
+            text = f"worker {worker} is unreachable{': ' + why if why else ''}"
+            return f"{text}; {follows}" if (follows := follows_of(stored, worker)) else text
         if stored or worker or (kind.is_suspended(found) and not is_held(kind, found)):
             return stored
         # Not yet in its annotation, which is written at most once in a while (D21).
@@ -177,6 +180,9 @@ class Knowledge:
             yield Entry(_seconds(moment.at), moment.kind, moment.text, moment.worker)
             if moment.kind == "Placed":
                 yield from self._entries_of_mirror(kind, found, moment.worker)
+        for step in kind.steps(found):
+            if step.kind == "Moved":
+                yield Entry(_seconds(step.at), step.kind, step.text, step.worker)
 
     def _entries_of_mirror(self, kind: Kind, found: Object, worker_name: str) -> list[Entry]:
         worker = self.state.workers.get(worker_name)

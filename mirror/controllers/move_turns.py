@@ -117,7 +117,7 @@ class MoveTurns:
         """Why nothing is moved from a worker now: it may be us who are cut off. Empty: nothing holds it."""
         if self._share.assigns:
             lost = self._lost()
-            if _are_most(lost, len(self._workers)):
+            if _are_most(lost, len(self._living())):
                 return MOST_ARE_LOST
             # Of several managers it may be the one that has lost them.
             if len(lost) >= FEWEST_LOST and self._most_of(self._terms.holder(worker), lost):
@@ -133,22 +133,26 @@ class MoveTurns:
             return AFTER_TAKING_OVER_SECONDS
         return max(0.0, self._led_since + AFTER_TAKING_OVER_SECONDS - self._environment.clock.monotonic())
 
+    def _living(self) -> list[Worker]:
+        """All but those that are declared dead: that these do not answer says nothing of who asks."""
+        return [one for one in self._workers.values() if one.is_reachable or not one.is_gone]
+
     def _lost(self) -> list[str]:
-        return [one.name for one in self._workers.values() if not one.is_reachable]
+        return [one.name for one in self._living() if not one.is_reachable]
 
     def _most_of(self, holder: str, lost: Collection[str]) -> list[str]:
         """Those of the lost workers whose slots one manager holds, where they are most that it has; else none."""
         if not holder:
             return []
         theirs = [name for name in lost if self._terms.holder(name) == holder]
-        is_most = _are_most(theirs, sum(self._terms.holder(name) == holder for name in self._workers))
+        is_most = _are_most(theirs, sum(self._terms.holder(one.name) == holder for one in self._living()))
         return theirs if is_most else []
 
     def _held_by_loss(self) -> dict[str, str]:
         """Lost workers from which nothing is moved since so many are, as far as that is ours to judge, and why."""
         if not self._share.assigns or len(lost := self._lost()) < FEWEST_LOST:
             return {}
-        if _are_most(lost, len(self._workers)):
+        if _are_most(lost, len(self._living())):
             return dict.fromkeys(lost, MOST_ARE_LOST)
         holders = dict.fromkeys(map(self._terms.holder, lost))
         return {name: MOST_OF_HOLDER_ARE_LOST for holder in holders for name in self._most_of(holder, lost)}
@@ -161,7 +165,7 @@ class MoveTurns:
         self._is_reported = bool(held)
         self._environment.metrics.moves_held.set(self._is_reported)
         if held:
-            self._environment.log.warning("moves held", unreachable=len(held), workers=len(self._workers))
+            self._environment.log.warning("moves held", unreachable=len(held), workers=len(self._living()))
             for name, why in held.items():
                 self._warn(name, "MovesHeld", f"{why}; its Jobs stay with it until fewer are")
 

@@ -359,7 +359,7 @@ def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:
         is_reachable=is_reachable,
         lost_for_seconds=0.0 if is_reachable else connection.lost_for_seconds(now),
         because=connection.because or "connecting",
-        is_gone=spec is not None and spec.is_gone,
+        is_gone=worker.is_gone and not connection.is_connected,
         clock_offset_seconds=_clock_offset(worker) if is_reachable else None,
         drain=spec.drain if spec is not None else "",
     )

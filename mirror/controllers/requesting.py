@@ -164,7 +164,7 @@ class Candidates:
             name=worker.name,
             labels=dict(spec.labels),
             reachable=worker.is_reachable,
-            cordoned=spec.cordoned or spec.draining or spec.is_gone,
+            cordoned=spec.cordoned or spec.draining or worker.is_gone,
             misconfigured=bool(worker.problems) or worker.refusal in DECLARED_WRONG,
             trouble=trouble_of(worker),
             capacity=spec.capacity if Filter.CAPACITY in self.policy.filters else None,

@@ -63,7 +63,7 @@ class Routes:
         self._lost_because: dict[str, str] = {}
         self._drained: dict[str, str] = {}
         # What of each worker concerns placement, as it was when those who wait were last woken for it.
-        self._last_reported: dict[str, tuple[bool, bool, object]] = {}
+        self._last_reported: dict[str, tuple[bool, bool, object, bool]] = {}
 
     # -- sources --------------------------------------------------------------------------------------------------
 
@@ -329,10 +329,10 @@ class Routes:
                 self.look_at_mirrors_of(worker)
                 self._sweeps.add(worker.name)
         # A first look that ends as a loss counts too: until then waiting was not blamed on this worker.
-        matters = (is_reachable, is_connecting, (worker.spec, worker.unserved_kinds))
+        matters = (is_reachable, is_connecting, (worker.spec, worker.unserved_kinds), worker.is_gone)
         if reported != matters:
             self._last_reported[worker.name] = matters
-            if not is_reachable and worker.spec is not None and worker.spec.is_gone:
+            if not is_reachable and (worker.is_gone or (reported is not None and reported[3])):
                 self.look_again_at(worker.name)
             if is_reachable:
                 self._refusals.try_soon(worker.name)

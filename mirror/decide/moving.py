@@ -30,6 +30,7 @@ from mirror.sharding.share import Part
 
 HELD_LOOK_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
+RESUMED_FIRST = " (it is moved once it is resumed)"
 LIMIT_REACHED = " (it was moved as often as workers.moveLimit allows)"
 TURN_LASTS_SECONDS = 60.0
 """A turn that was not taken for so long is none any more."""
@@ -178,6 +179,10 @@ def move_text(seen: Snapshot) -> str:
 def lost_text(seen: Snapshot) -> str:
     """Why it stays on a worker that has been lost for ``lostAfter``; more than nothing only where somebody asked."""
     source, policy = seen.source, policy_of(seen.source, seen.policy, seen.namespace_on_loss)
+    if seen.worker is not None and seen.worker.is_gone:
+        if not source.kind.can_move:
+            return f" (a {source.kind.name} is not moved)"
+        return RESUMED_FIRST if source.is_suspended else ""
     if policy.mistake:
         return f" ({policy.mistake}: treated as Wait)"
     if policy.on_loss is OnLoss.WAIT:
@@ -185,7 +190,7 @@ def lost_text(seen: Snapshot) -> str:
     if source.stored.moves.count >= seen.policy.move_limit:
         return LIMIT_REACHED
     if source.is_suspended:
-        return " (it is moved once it is resumed)"
+        return RESUMED_FIRST
     if seen.fence is not None and seen.fence.why_not:
         return f" ({seen.fence.why_not})"
     if seen.fence is not None and seen.fence.safe_in_seconds > 0:

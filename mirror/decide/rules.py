@@ -43,6 +43,7 @@ from mirror.decide.terms import touch_record
 from mirror.decide.trusting import trust_record
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.model import names
+from mirror.model.loss_texts import lost_worker_text
 from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
 from mirror.sharding.share import Part
 
@@ -217,9 +218,9 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
     why = f"worker {worker.name} is unreachable"
     cause = f" ({worker.because})" if worker.because else ""
     waiting = shown_obstruction(seen)
-    if left[1] <= 0:
-        text = f"worker {worker.name} is lost; the Job stays assigned to it{lost_text(seen)}"
-        waiting = Obstruction(Reason.WORKER_LOST, text + cause)
+    if left[1] <= 0 or worker.is_gone:
+        text = lost_worker_text(worker.name, worker.because, is_declared_dead=worker.is_gone)
+        waiting = Obstruction(Reason.WORKER_LOST, f"{text}; the Job stays assigned to it{lost_text(seen)}")
     elif left[0] <= 0:
         waiting = Obstruction(Reason.WORKER_UNREACHABLE, why + cause + move_text(seen))
     again = min((seconds for seconds in left if seconds > 0), default=None)

@@ -39,7 +39,11 @@ class Why(StrEnum):
 
 
 _LOST = "worker {} is lost"
-_BECAUSE = {Why.EXPIRED: "the lease on worker {} has expired", Why.DRAINED: "worker {} is drained"}
+_BECAUSE = {
+    Why.EXPIRED: "the lease on worker {} has expired",
+    Why.DRAINED: "worker {} is drained",
+    Why.GONE: "worker {} is declared dead",
+}
 _PROMISES = {Why.FENCED: FENCED, Why.EXPIRED: FENCED, Why.GONE: GONE}
 _UNMADE = "Unmade"
 _TEXT = re.compile(f"({'|'.join(Step)})({'|'.join(filter(None, Why))})?({_UNMADE})?")

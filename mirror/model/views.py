@@ -34,6 +34,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is lost, or what is wrong with its Secret."""
     cordoned: bool = False
     draining: bool = False
+    dead: bool = False
+    """Declared dead: its Jobs start again elsewhere while it is unreachable."""
     capacity: int | None = None
     """None: no bound."""
     weight: float = 1.0
@@ -58,7 +60,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     because: str = ""
     """Why it waits or makes no progress; of a finished one the reason of its end."""
     message: str = ""
-    """What the final condition of a failed one says; empty for all others."""
+    """What the final condition of a failed one says; of one that is Unknown why its worker is; empty for all others."""
     reason: str = ""
     """The same as ``because`` for machines: a ``model.reasons.Reason``; empty where there is none."""
     obstructed_at: str = ""

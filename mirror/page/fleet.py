@@ -148,6 +148,7 @@ def _token(worker: WorkerView, now: datetime) -> Markup:
 def _about(worker: WorkerView) -> list[Markup | None]:
     labels = sorted(worker.labels.items())
     return [
+        chip("declared dead", kind="bad", title="Its Jobs start again on other workers") if worker.dead else None,
         chip("cordoned", kind="warn", title="No new Jobs are assigned") if worker.cordoned else None,
         chip("draining", kind="warn", title="No new Jobs; running Jobs finish") if worker.draining else None,
         *(chip(f"{key}={value}", kind="label") for key, value in labels[:MOST_LABELS]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from mirror.kinds.registry import BUILT_IN
+from mirror.model.loss_texts import follows_of
 from mirror.model.views import UNKNOWN, JobView, WorkerView
 
 STATES = ("Waiting", "Suspended", "Placed", "Running", UNKNOWN, "Complete", "Failed", "Deleting")
@@ -34,10 +35,13 @@ def judged(job: JobView, worker: WorkerView | None) -> JobView:
     if is_lost:
         why = worker.because if worker is not None else "no Secret registers it"
         since = (worker.lost_since or worker.since) if worker is not None else ""
+        follows = follows_of(job.because, job.worker)
         return replace(
             job,
             state=UNKNOWN if job.state in _ON_WORKER else job.state,
-            because=f"{job.worker} unreachable{': ' if why else ''}{why}",
+            # The cause last: causes are long, and cut where there is no room.
+            because=f"{unreachable(job)}{'; ' if follows else ''}{follows}",
+            message=why,
             reason=job.reason or WORKER_UNREACHABLE,
             obstructed_at=since,
         )
@@ -49,9 +53,12 @@ def judged(job: JobView, worker: WorkerView | None) -> JobView:
 
 def outlined(job: JobView) -> JobView:
     """A Job for who is no operator: why its worker is unreachable may hold an address (as in ``access``)."""
-    if job.state != UNKNOWN:
-        return job
-    return replace(job, because=job.because.partition(": ")[0])
+    return job if job.is_finished else replace(job, message="")
+
+
+def unreachable(job: JobView) -> str:
+    """How what is said of a Job on a lost worker begins."""
+    return f"{job.worker} unreachable"
 
 
 def reason_of(job: JobView) -> str:

@@ -15,7 +15,7 @@ from mirror.model.views import UNKNOWN, JobView, WorkerView
 from mirror.page import chart, fleet, strip
 from mirror.page.activity import Bar
 from mirror.page.badges import badge, identifier, is_default, job_path, kind_chip, late, number, pods, progress
-from mirror.page.health import STATES
+from mirror.page.health import STATES, unreachable
 from mirror.page.markup import join, tag
 from mirror.page.query import NOWHERE, Query
 from mirror.page.table import PAGE_JOBS, Selection, Triage
@@ -247,9 +247,8 @@ def why(job: JobView, now: datetime) -> Markup:
     since = "" if job.is_finished else job.obstructed_at
     lasts = join(" for ", lasting(since, "", now)) if since else None
     if job.state == UNKNOWN:
-        # The time before the cause: causes are long, and cut where there is no room.
-        who, _, cause = job.because.partition(": ")
-        return tag("span", who, lasts, f": {cause}" if cause else None, title=job.because)
+        who = unreachable(job)
+        return tag("span", who, lasts, job.why.removeprefix(who) or None, title=job.why)
     return tag("span", job.why, lasts, title=job.why)
 
 

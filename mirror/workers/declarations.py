@@ -80,6 +80,24 @@ def declared(holder: Declaration, *, is_misconfigured: bool, token_expires: date
     )
 
 
+def recorded(
+    holder: Declaration | None, before: Declared | None, *, is_misconfigured: bool, token_expires: datetime | None
+) -> Declared | None:
+    """What `mirror worker list` shows of a worker whose declaration it does not look for.
+
+    Args:
+        holder: what declares it; None: nothing does any more, so that what was recorded ``before`` stays.
+        before: what is recorded.
+        is_misconfigured: something is wrong with its annotations.
+        token_expires: when the token of its kubeconfig does.
+    """
+    if holder is None:
+        return before
+    if holder.is_own:
+        return None
+    return declared(holder, is_misconfigured=is_misconfigured, token_expires=token_expires)
+
+
 Report = Callable[[Key, Declaration | None], None]
 """Takes what an object declares now; None: nothing any more."""
 

@@ -64,6 +64,8 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """How far the worker's clock was ahead of ours then, in seconds."""
     fence_unsettled_until: str = ""
     """Its clock has moved: who is lost before this time has leases that nobody can count on."""
+    gone_by: str = ""
+    """The uid of what declared it dead, also when that was removed (``gone_record``); empty: nobody did."""
     refusal: str = ""
     """Why what declares it is at fault, as an event's reason. Written for commands, and for those who only assign."""
     unserved: tuple[str, ...] = ()

@@ -18,9 +18,10 @@ from mirror.model.reasons import Reason
 from mirror.runtime.environment import Environment
 from mirror.runtime.supervise import supervise
 from mirror.workers.connection import Connection, State
-from mirror.workers.declarations import Declaration, Declarations, Key, Origin, declared
+from mirror.workers.declarations import Declaration, Declarations, Key, Origin, recorded
 from mirror.workers.fence_record import FenceRecord, parse_time
-from mirror.workers.inventory import FORMER, Declared
+from mirror.workers.gone_record import GoneRecord
+from mirror.workers.inventory import FORMER
 from mirror.workers.inventory_record import InventoryRecord
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers, rests_of, written
 from mirror.workers.secret_provider import own_secrets
@@ -65,6 +66,7 @@ class Registry:
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
         self._record = self._record_of(management, environment)
         self.fences = FenceRecord(self._record)  # until when leases on workers may last (D14)
+        self.gone = GoneRecord(self._record)  # which workers are declared dead (D14)
         self._moved = asyncio.Event()
         self._is_leading = False
         # Since when workers have their first chance: since the start, and again since we lead.
@@ -259,6 +261,8 @@ class Registry:
         ends = token.expires.timestamp() if token.expires is not None else None
         self._metrics.set_worker_token(name, expires=ends, lifetime_seconds=token.lifetime_seconds)
         self._note(worker)
+        # An object that is of no use may say that the worker is dead, which is no change of what it declares.
+        self._hooks.listener.on_worker_transition(worker)
         self._report_refused(name)
 
     def _report_refused(self, name: str) -> None:
@@ -369,11 +373,15 @@ class Registry:
 
     def _note(self, worker: Worker) -> None:
         """Bring the record up to date; only transitions are written, and reported where they are a problem."""
-        before, connection = self._record.known.entry(worker.name), worker.connection
+        connection, holder = worker.connection, self._declarations.holder(worker.name)
+        said_by = holder.origin.found if holder is not None else None
+        before = self.gone.note(worker.name, said_by, is_connected=connection.is_connected)
         problems = "; ".join(map(str, worker.problems))
         reason = "; ".join(part for part in (connection.because, problems, worker.watches.excess) if part)
         state, lost_since = connection.state.value, written(connection.lost_since)
-        declared, remark = self._declared(worker), self._declarations.remark(worker.name)
+        remark = self._declarations.remark(worker.name)
+        is_wrong, expires = bool(worker.problems), worker.token.expires
+        declared = recorded(holder, before.declared, is_misconfigured=is_wrong, token_expires=expires)
         entry = msgspec.structs.replace(
             before, state=state, lost_since=lost_since, reason=reason, declared=declared, remark=remark
         )
@@ -389,12 +397,3 @@ class Registry:
             self._warn(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
         if (mistakes := self._declarations.mistakes(worker.name)) and mistakes not in before.remark:
             self._warn(worker, Reason.UNKNOWN_ANNOTATION, mistakes)
-
-    def _declared(self, worker: Worker) -> Declared | None:
-        """What `mirror worker list` shows of a worker whose declaration it does not look for."""
-        holder = self._declarations.holder(worker.name)
-        if holder is None:
-            return self._record.known.entry(worker.name).declared
-        if holder.is_own:
-            return None
-        return declared(holder, is_misconfigured=bool(worker.problems), token_expires=worker.token.expires)

@@ -18,11 +18,11 @@ from mirror.kube.client import Client
 from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Meta, Object, Partial
-from mirror.model import names
 from mirror.runtime.informer import Change, Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, Silence, State
+from mirror.workers.gone_record import NOT_GONE, GoneRecord
 from mirror.workers.inventory import SECRET_GONE
 from mirror.workers.mirrors import MirrorHooks, MirrorStore, StoreHost
 from mirror.workers.pods import PodHost, PodWatches
@@ -34,11 +34,6 @@ from mirror.workers.verdicts import REJECTIONS, Verdicts, summary_of
 from mirror.workers.watching import MirrorWatches, WatchHooks, WatchSettings
 
 HEARTBEAT_SECONDS = 10.0
-NOT_GONE = Problem(
-    f"metadata.annotations[{names.GONE}]",
-    "says that nothing runs there any more, but it is reachable",
-    "remove the annotation; Jobs that were moved from there may have run twice",
-)
 
 
 class _PrefixChanged(Exception):
@@ -52,6 +47,7 @@ class WorkerHost(StoreHost, Protocol):
     kinds: Kinds
     mirror_selector: str
     watches_pods: bool
+    gone: GoneRecord
 
     async def connect(self, spec: WorkerSpec) -> Client: ...
 
@@ -173,6 +169,11 @@ class Worker:
         return self.connection.is_connected and self.is_synced
 
     @property
+    def is_gone(self) -> bool:
+        """Whether it is declared dead, by what declares it or by what did when it was removed (D14)."""
+        return self._host.gone.holds(self.name, self.spec)
+
+    @property
     def is_synced(self) -> bool:
         return self.watches.are_synced
 
@@ -205,10 +206,8 @@ class Worker:
     def update(self, spec: WorkerSpec | None, *, because: str = SECRET_GONE) -> None:
         """Take what its declaration says now; None: there is none, or none that is of use."""
         before, self.spec, self._no_spec_because = self.spec, spec, because
-        if spec is None:
-            self.token = NO_TOKEN
-        elif before is None or before.kubeconfig != spec.kubeconfig:
-            self.token = token_of(spec.kubeconfig)
+        if spec is None or before is None or before.kubeconfig != spec.kubeconfig:
+            self.token = token_of(spec.kubeconfig) if spec is not None else NO_TOKEN
         if spec is None or before is None or before.access != spec.access:
             self._poke.set()
         if before != spec:

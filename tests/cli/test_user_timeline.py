@@ -48,6 +48,10 @@ def event(reason: str, message: str, second: int, **more: Any) -> dict[str, Any]
 PLACED = condition("jobmirror.io/Placed", 1, reason="Placed", message="east")
 LEAST = "assigned to east: best score among eligible workers"
 MIRRORED = event("Mirrored", "Mirrored to worker east", 1)
+MOVED = condition(
+    "jobmirror.io/Moved", 30, reason="WorkerLost", message="move 1, from east to west; left behind: east (uid m, gone)"
+)
+MOVE = "moved from east to west (move 1); the copy on east is declared dead"
 
 STORIES: dict[str, tuple[Object, list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
     "only created": (job(), [], [("Created", 0, "created", "")]),
@@ -105,6 +109,36 @@ STORIES: dict[str, tuple[Object, list[dict[str, Any]], list[tuple[str, int, str,
         [event("Refused", "worker west: forbidden", 1, type="Warning", count=3)],
         [("Created", 0, "created", ""), ("Error", 1, "Refused: worker west: forbidden (3 times)", "")],
     ),
+    "moved from a lost worker": (
+        job(
+            condition("jobmirror.io/Placed", 30, reason="Placed", message="west"),
+            condition("Suspended", 31, status="False", reason="JobResumed"),
+            MOVED,
+            status={"startTime": at(2)},
+        ),
+        [
+            event("WorkerLost", "worker east is lost (network); the Job waits for another worker", 20, type="Warning"),
+            event("Moved", f"{MOVE}; what ran so far runs again", 30, type="Warning"),
+        ],
+        [
+            ("Created", 0, "created", ""),
+            ("Started", 2, "Job started", "west"),
+            ("Lost", 20, "WorkerLost: worker east is lost (network); the Job waits for another worker", ""),
+            ("Moved", 30, f"{MOVE}; what ran so far runs again", ""),
+            ("Placed", 30, "assigned to west: best score among eligible workers", "west"),
+            ("Status", 31, "resumed", ""),
+        ],
+    ),
+    "moved, and its events are gone": (
+        job(PLACED, MOVED),
+        [],
+        [("Created", 0, "created", ""), ("Placed", 1, LEAST, "east"), ("Moved", 30, MOVE, "")],
+    ),
+    "a record of moves that is none of ours": (
+        job(condition("jobmirror.io/Moved", 30, reason="WorkerLost", message="by hand")),
+        [],
+        [("Created", 0, "created", "")],
+    ),
     "being deleted": (
         job(metadata={"deletionTimestamp": at(5)}),
         [],
@@ -142,6 +176,32 @@ def test_what_the_manager_tells_wins_and_is_completed() -> None:
         ("Mirrored", "Job created on worker"),
         ("Status", "active 1"),
     ]
+
+
+def test_moves_that_the_manager_forgot_are_still_told() -> None:
+    """Its timeline has the last one; each had an event."""
+    earlier = "moved from west to east (move 1); the copy on west may still run"
+    last = "moved from east to west (move 2); the copy on east is declared dead"
+    told = (Moment(at=at(30), kind="Moved", text=last, worker="west"),)
+    events = [event("Moved", earlier, 10, type="Warning"), event("Moved", last, 30, type="Warning")]
+    found = timeline(JOB, job(PLACED), events, told)
+    assert [one.text for one in found if one.kind == "Moved"] == [earlier, last]
+
+
+def test_what_follows_of_a_loss_is_explained() -> None:
+    """D14: as the Job says it, and as the manager does, which knows the cause better."""
+    follows = "the Job is moved to another one at 14:35:00 UTC unless it is back (its lease ends at 14:32:30 UTC)"
+    found = job(
+        PLACED,
+        condition("jobmirror.io/Progressing", 5, status="Unknown", reason="WorkerUnreachable"),
+        annotations={"jobmirror.io/waiting-because": f"worker east is unreachable (timeout); {follows}"},
+        status={"startTime": at(2), "active": 1},
+    )
+    text = "\n".join(lines_of(story_of(JOB, found, [], None), NOW))
+    assert f"worker east is unreachable (timeout); {follows}\n" in text
+    because = f"worker east is unreachable: connection refused; {follows}"
+    known = JobView(namespace="team-a", name="train", uid="u-1", state="Running", worker="east", because=because)
+    assert because in "\n".join(lines_of(story_of(JOB, found, [], KnownJob(job=known)), NOW))
 
 
 def test_errors_that_the_manager_forgot_are_still_told() -> None:

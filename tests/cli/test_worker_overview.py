@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 
 from mirror.cli.user.printing import table
 from mirror.cli.worker.listing import columns
@@ -84,6 +85,27 @@ def test_a_worker_without_a_secret_is_listed_while_jobs_are_there() -> None:
     (row,) = rows([], WorkerInventory({}), counted(job("a", worker="gone")))
 
     assert (row.name, row.jobs, row.reason) == ("gone", 1, "no Secret registers it")
+
+
+DEAD = WorkerInventory({"east": Entry(state="Lost", gone_by="uid", reason="its Secret was deleted")})
+
+
+@pytest.mark.parametrize(
+    ("secrets", "inventory"),
+    [
+        ([secret(gone="true")], WorkerInventory({"east": Entry(state="Lost")})),
+        ([secret()], DEAD),
+        ([], DEAD),
+        ([], WorkerInventory({"east": Entry(state="Lost", gone_by="uid", declared=Declared(by="Secret a/b"))})),
+    ],
+    ids=["its Secret says so", "another one says nothing", "its Secret was removed", "something else declares it"],
+)
+def test_a_worker_that_is_declared_dead_is_shown_as_that(secrets: list[Object], inventory: WorkerInventory) -> None:
+    """D14: its Jobs start again elsewhere, and no new ones go there."""
+    (row,) = rows(secrets, inventory, counted(job("a", worker="east")))
+    assert (row.dead, row.jobs) == (True, 1)
+    heading, line = table(columns(datetime(2026, 3, 1, tzinfo=UTC)), [row])
+    assert line[heading.index("SCHEDULABLE") :].startswith("no (declared dead)")
 
 
 def test_a_removed_worker_is_listed_no_more() -> None:

@@ -480,6 +480,28 @@ async def test_a_profile_that_is_of_no_use_says_why(provider: str, extension: Bo
         assert world.workers["east"].sent == []
 
 
+async def test_a_profile_that_is_of_no_use_may_say_that_its_worker_is_dead() -> None:
+    """D14: the Secret that it names went with the cluster; who says so is heard all the same."""
+    world = world_with("east", "west")
+    await serve_profiles(world)
+    server = world.management.server
+    server.put("secrets", secret("east", HOME, token="abc"))
+    server.put("clusterprofiles", profile("east", SECRET_READER, {"clusterName": "east"}))
+    async with manager_of(world, cluster_profiles=PROFILES) as manager:
+        world.create(job())
+        await manager.settle(2)
+        world.workers["east"].go_down()
+        server.remove("secrets", "east", HOME)
+        await manager.settle(70)
+        world.register("west")
+        await manager.settle(5)
+        assert world.placed() == "east"
+        dead = {names.GONE: "true"}
+        server.edit("clusterprofiles", "east", lambda body: body["metadata"].update(annotations=dead), "fleet")
+        await manager.settle(10)
+        assert world.placed() == "west"
+
+
 async def test_a_kubeconfig_with_a_command_is_refused() -> None:
     """D18: never exec by inventory, whatever the kubeconfig says."""
     world = world_with("east")

@@ -107,7 +107,7 @@ async def test_with_wait_it_stays() -> None:
         for _ in range(80):
             await manager.settle(MINUTE / 2)
             assert (world.placed(), world.mirrors()) == ("east", ["east"])
-        text = "worker east is lost; the Job stays assigned to it (connection refused)"
+        text = "worker east is lost (connection refused); the Job stays assigned to it"
         assert world.annotation(WAITING) == text
         assert said(world, "WorkerLost") == [(text, 1)]
         assert [count for _, count in said(world, "WorkerUnreachable")] == [1]

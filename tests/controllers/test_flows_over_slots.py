@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import test_flows_declared_dead
 import test_flows_draining
 import test_flows_fence
 import test_flows_fence_managers
@@ -33,6 +34,7 @@ from mirror.sharding.slots import Slot, slot_of_worker
 pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 MODULES = (
+    test_flows_declared_dead,
     test_flows_draining,
     test_flows_fence,
     test_flows_fence_managers,
@@ -44,6 +46,7 @@ MODULES = (
     test_flows_progress,
 )
 OTHERWISE = {
+    "test_a_dead_worker_gets_nothing_new": "looks at what the only manager knows",
     "test_a_running_job_is_moved_and_its_old_copy_is_deleted": "counted by the holder of the next worker",
     "test_what_runs_stops_and_goes_on_elsewhere_with_consent": "the same",
     "test_a_fenced_job_is_moved_after_its_lease": "the same",

@@ -6,13 +6,16 @@ import msgspec
 import pytest
 from doubles.jobs import condition, job
 from doubles.refusals import Refused
-from doubles.world import RunningManager, two_workers
+from doubles.world import RunningManager, World, manager_of, two_workers
 
+from mirror.decide.snapshot import Policy
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import decode_object
 from mirror.model import names
 from mirror.model.keys import SourceKey
+from mirror.model.losses import OnLoss
 from mirror.model.views import JobView, Known
+from mirror.page.health import judged
 
 pytestmark = pytest.mark.looptime
 
@@ -77,6 +80,62 @@ async def test_a_worker_out_of_reach_is_the_reason() -> None:
         (east, _) = known(manager).workers()
         assert view(manager).because.startswith("worker east is unreachable: ")
         assert (east.name, east.state, bool(east.lost_since), east.jobs) == ("east", "Lost", True, 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "seconds", "follows"),
+    [
+        (Policy(on_loss=OnLoss.RESCHEDULE), 120, "; the Job is moved to another one at "),
+        (Policy(on_loss=OnLoss.FENCE), 120, " (its lease ends at "),
+        (Policy(on_loss=OnLoss.RESCHEDULE, move_limit=0), 1000, "(it was moved as often as workers.moveLimit allows)"),
+        (Policy(), 1000, "; the Job stays assigned to it"),
+    ],
+    ids=["moved later", "once its lease has ended", "moveLimit", "Wait"],
+)
+async def test_what_follows_of_a_loss_is_told_with_its_cause(policy: Policy, seconds: float, follows: str) -> None:
+    """D14: when it is moved, or why it is not; the cause as it is now. The page shows it, too."""
+    async with two_workers(policy=policy, keep_history=True) as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        world.workers["east"].go_down()
+        await manager.settle(seconds)
+        told = view(manager).because
+        assert told.startswith("worker east is unreachable: ")
+        assert follows in told
+        shown = judged(view(manager), known(manager).workers()[0])
+        assert shown.because.startswith("east unreachable; ")
+        assert follows.removeprefix("; ") in shown.because
+
+
+async def test_a_move_is_part_of_the_story() -> None:
+    """D14: with what became of the copy; who takes over reads it in the condition."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    async with manager_of(world, policy=Policy(on_loss=OnLoss.RESCHEDULE), keep_history=True) as manager:
+        world.create(job(annotations={names.WORKER_ORDER: "east,west"}))
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        world.workers["east"].go_down()
+        await manager.settle(1000)
+        assert view(manager).worker == "west"
+        assert moves_in(manager) == [MOVED]
+    async with manager_of(world, keep_history=True) as manager:
+        await manager.settle()
+        assert moves_in(manager) == [MOVED]
+
+
+MOVED = "moved from east to west (move 1); the copy on east may still run"
+
+
+def moves_in(manager: RunningManager) -> list[str]:
+    """What the timeline says of moves."""
+    found = known(manager).timeline(TRAIN)
+    assert not [one for one in found if one.kind == "Error" and "moved from" in one.text]
+    return [one.text for one in found if one.kind == "Moved"]
 
 
 async def test_a_worker_that_is_lost_later_is_no_part_of_an_ended_job() -> None:

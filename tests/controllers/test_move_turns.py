@@ -34,6 +34,7 @@ class _Worker:
 
     name: str
     is_reachable: bool = True
+    is_gone: bool = False
 
 
 class _Clock(SystemClock):
@@ -104,6 +105,35 @@ def test_the_end_is_reported_with_the_next_turn() -> None:
     assert of.turns.held("east") == ""
     of.turns.request(mover("a", 0))
     assert of.metric == 0
+
+
+def test_who_is_declared_dead_is_none_of_the_lost() -> None:
+    """That it does not answer says nothing of whether we are cut off; of those that could tell, one half is no most."""
+    of = _Turns("dead", "east", "west")
+    of.workers["dead"].is_gone = True
+    of.set_reachable("west")
+    assert of.turns.held("east") == ""
+    of.turns.report()
+    assert (of.metric, of.warned) == (0, [])
+
+
+def test_most_are_most_of_those_that_are_not_declared_dead() -> None:
+    """Of five, two are dead: of the other three, two are most."""
+    of = _Turns("dead", "gone", "east", "north", "west")
+    for name in ("dead", "gone"):
+        of.workers[name].is_gone = True
+    of.set_reachable("west")
+    assert of.turns.held("east") == MOST_ARE_LOST
+    of.turns.report()
+    assert [name for name, _, _ in of.warned] == ["east", "north"]
+
+
+def test_one_that_answers_counts_whatever_is_said_of_it() -> None:
+    """It is declared dead by mistake."""
+    of = _Turns("dead", "east", "north", "west")
+    of.workers["dead"].is_gone = True
+    of.set_reachable("west", "dead")
+    assert of.turns.held("east") == ""
 
 
 def test_what_nobody_asks_about_any_more_ends_too() -> None:

@@ -117,7 +117,7 @@ def test_the_loss_is_told_once() -> None:
     (write, tell) = decide(seen(worker=lost(901))).actions
     assert isinstance(write, WriteSource)
     assert isinstance(tell, EmitEvent)
-    assert tell.message == "worker east is lost; the Job stays assigned to it (network)"
+    assert tell.message == "worker east is lost (network); the Job stays assigned to it"
     waits = {names.WAITING_BECAUSE: dict(write.annotations)[names.WAITING_BECAUSE]}
     told = source(dict(write.status or {}), annotations=ON_EAST | waits)
     assert actions_of(seen(told, worker=lost(950))) == []

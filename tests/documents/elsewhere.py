@@ -31,6 +31,7 @@ PROVED: dict[str, str] = {
     ),
     "kubectl get events -n team-a": "e2e/test_fence.py::test_what_a_namespace_says_holds_for_its_jobs",
     "mirror worker forget east --all-dead": "tests/cli/test_cli_worker_forget.py::test_its_secret_says_it",
+    "mirror worker forget east --undo": "tests/cli/test_cli_worker_forget.py::test_it_is_taken_back",
     "python -m e2e.kind_statuses": ("e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"),
     "python -m e2e.kind_statuses --statuses N [KIND …]": (
         "e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"

@@ -7,7 +7,7 @@ import pytest
 from mirror.model.tones import tone_of
 from mirror.model.views import STATES, JobView, WorkerView
 from mirror.page.badges import badge
-from mirror.page.health import UNKNOWN, is_stuck, judged, reason_of
+from mirror.page.health import UNKNOWN, is_stuck, judged, outlined, reason_of
 from mirror.page.listing import why
 from tests.doubles.pretended import NOW, before, job
 
@@ -28,7 +28,44 @@ def test_a_job_on_a_lost_worker_is_unknown(state: str) -> None:
 def test_a_worker_that_nothing_registers_is_told() -> None:
     """Its Secret is gone."""
     seen = judged(job("train"), None)
-    assert (seen.state, seen.because) == (UNKNOWN, "east unreachable: no Secret registers it")
+    assert (seen.state, seen.why) == (UNKNOWN, "east unreachable: no Secret registers it")
+
+
+FOLLOWS = (
+    "the Job is moved to another one at 14:35:00 UTC unless it is back",
+    "the Job is moved to another one at 14:35:00 UTC unless it is back (its lease ends at 14:32:30 UTC)",
+    "it is not fenced: it was not seen to start",
+    "the Job stays assigned to it (it was moved as often as workers.moveLimit allows)",
+    "the Job stays assigned to it (nothing is moved while most workers are unreachable)",
+    "the Job stays assigned to it until 14:35:00 UTC (its lease ends at 14:32:30 UTC)",
+    "the Job stays assigned to it (it is moved once it is resumed)",
+    "the Job waits for another worker: west: at capacity; north: labels do not match worker-selector",
+)
+"""What ``decide`` says of a Job on a lost worker (``tests/decide/test_loss_texts``)."""
+
+
+@pytest.mark.parametrize("follows", FOLLOWS)
+def test_when_a_job_moves_or_why_it_stays_is_seen(follows: str) -> None:
+    """D14: before the cause, which may be long; for who is no operator without that."""
+    seen = judged(job("train", because=f"worker east is unreachable: connection refused; {follows}"), LOST)
+    assert why(seen, NOW).striptags() == f"east unreachable for 40s; {follows}: connection refused"
+    assert why(outlined(seen), NOW).striptags() == f"east unreachable for 40s; {follows}"
+
+
+@pytest.mark.parametrize(
+    "because",
+    [
+        "worker east is unreachable: connection refused",
+        "worker west is lost; the Job waits for another worker",
+        "1 pod: ImagePullBackOff; the Job waits",
+        "",
+    ],
+)
+def test_what_is_about_something_else_is_not_mixed_in(because: str) -> None:
+    """What its annotation said before the loss, or of another worker."""
+    seen = judged(job("train", because=because), LOST)
+    assert why(seen, NOW).striptags() == "east unreachable for 40s: connection refused"
+    assert why(outlined(seen), NOW).striptags() == "east unreachable for 40s"
 
 
 @pytest.mark.parametrize("state", ["Complete", "Failed"])

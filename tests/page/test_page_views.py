@@ -87,6 +87,16 @@ def test_worker_lines_say_what_matters() -> None:
     assert 'class="chip warn">expires <time' in card
 
 
+def test_a_worker_that_is_declared_dead_says_so() -> None:
+    """D14: it is lost, and nobody waits for it."""
+    known = Pretended()
+    for name in ("east", "west"):
+        known.put_worker(WorkerView(name=name, state="Lost", lost_since=before(hours=2), dead=name == "east"))
+    east, west = unescape(list_view(known).drawn()["fleet"]).split("</tr>")[:2]
+    assert '<span class="chip bad" title="Its Jobs start again on other workers">declared dead</span>' in east
+    assert "declared dead" not in west
+
+
 def test_worker_lines_have_labels_what_is_late_and_a_filter() -> None:
     """The oldest status that is not stored yet; the name leads to the worker's Jobs."""
     known = Pretended()

@@ -23,11 +23,19 @@ Json = Mapping[str, object]
 SAME_WITHIN_SECONDS = 5
 """Two moments of one kind that are no further apart are one: events and conditions are written one after the other."""
 
-_ORDER = ("Created", "Held", "Waiting", "Placed", "Mirrored", "Started", "Status", "Finished", "Deleting")
+_ORDER = ("Created", "Held", "Waiting", "Moved", "Placed", "Mirrored", "Started", "Status", "Finished", "Deleting")
 """Moments of the same second stand in this order; others are before the last two."""
 _ONCE = ("Created", "Held", "Placed", "Mirrored", "Started", "Finished", "Deleting")
 """Kinds of which there are no two in a few seconds."""
-_KIND_OF_EVENT = {"Mirrored": "Mirrored", "Suspended": "Status", "WorkerLost": "Lost", "MirrorLost": "Lost"}
+_SEVERAL = ("Error", "Event", "Moved")
+"""Kinds of which there may be more than the manager remembers."""
+_KIND_OF_EVENT = {
+    "Mirrored": "Mirrored",
+    "Suspended": "Status",
+    "Moved": "Moved",
+    "WorkerLost": "Lost",
+    "MirrorLost": "Lost",
+}
 _SUSPENDED = "suspended"
 
 
@@ -40,15 +48,21 @@ def timeline(kind: Kind, job: Object, events: Iterable[Json], told: Sequence[Mom
         events: Kubernetes events about it.
         told: the manager's timeline. It knows more than the Job: of what both tell, its version counts.
     """
-    own = [*_of_job(kind, job), *_of_events(_without_end(events, kind.progress(job).end_reason))]
+    reported = [*_of_events(_without_end(events, kind.progress(job).end_reason))]
+    moves = [one.text for one in (*told, *reported) if one.kind == "Moved"]  # they have more than the condition
+    own = [one for one in _of_job(kind, job) if one.kind != "Moved" or not _begins_any(one.text, moves)] + reported
     known = {moment.kind for moment in told}
     merged = [_completed(moment, own) for moment in told]
     for moment in own:
-        is_known = moment.kind in known and moment.kind not in ("Error", "Event")
+        is_known = moment.kind in known and moment.kind not in _SEVERAL
         is_known = is_known or (moment.kind == "Started" and "Status" in known)
         if not is_known and not any(_is_same(moment, other) for other in merged):
             merged.append(moment)
     return tuple(sorted(merged, key=lambda moment: (_seconds(moment.at), _rank(moment.kind))))
+
+
+def _begins_any(text: str, texts: Iterable[str]) -> bool:
+    return any(one.startswith(text) for one in texts)
 
 
 def _completed(moment: Moment, own: Sequence[Moment]) -> Moment:
@@ -100,7 +114,7 @@ def _without_end(events: Iterable[Json], reason: str) -> Iterator[Json]:
 def _event_text(event: Json) -> str:
     reason, message = views.text(event.get("reason")), views.text(event.get("message"))
     count = views.number(event.get("count"))
-    text = {"Mirrored": message, "Suspended": _SUSPENDED}.get(reason, f"{reason}: {message}")
+    text = {"Mirrored": message, "Moved": message, "Suspended": _SUSPENDED}.get(reason, f"{reason}: {message}")
     return f"{text} ({count} times)" if count > 1 else text
 
 

@@ -24,10 +24,13 @@ from mirror.cli.worker.operations.managers import no_leader
 from mirror.cli.worker.operations.overview import tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.cli.worker.operations.worker_objects import Gone, Unusable, WorkerObject
+from mirror.kube.objects import Object
 from mirror.kube.resources import SECRETS
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.model.tones import tone_of
+from mirror.workers.gone_record import is_declared_dead
+from mirror.workers.inventory import Entry
 
 MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
 
@@ -111,10 +114,18 @@ async def _report(home: ManagementCluster, name: str, context: Context) -> Repor
     except Gone as gone:
         finding = judging.fail("declaration", str(gone), "the worker is lost until something declares it again")
     except ClusterError as trouble:
-        if entry.declared is None:
+        if entry.declared is not None:
+            finding = judging.judge_unread(clean(entry.declared.by, longest=400), str(trouble))
+        elif is_declared_dead(entry, None):
+            finding = judging.fail("secret", str(trouble), "Jobs are recorded there: see mirror worker list")
+        else:
             raise
-        finding = judging.judge_unread(clean(entry.declared.by, longest=400), str(trouble))
-    return _of(name, [finding, judging.judge_entry(name, entry)])
+    return _of(name, [*_word(name, entry), finding, judging.judge_entry(name, entry)])
+
+
+def _word(name: str, entry: Entry, declared: Object | None = None) -> list[Finding]:
+    """Whether somebody has declared it dead, as what declares it says or the manager remembers."""
+    return [judging.judge_dead(name)] if is_declared_dead(entry, declared) else []
 
 
 async def _examined(home: ManagementCluster, worker: WorkerObject, context: Context) -> Report:
@@ -124,15 +135,17 @@ async def _examined(home: ManagementCluster, worker: WorkerObject, context: Cont
         ClusterError: what its declaration names may not be read.
     """
     name, by = worker.worker, worker.by
+    entry = context.inventory.entry(name)
+    word = _word(name, entry, worker.found)
     try:
         spec = await worker_objects.read_connection(home, worker)
     except Unusable as error:
         if by:
             useless = judging.judge_useless(by, str(error))
-            return _of(name, [useless, judging.judge_entry(name, context.inventory.entry(name))])
+            return _of(name, [*word, useless, judging.judge_entry(name, entry)])
         fix = f"mirror worker add {name} --context CONTEXT writes it anew"
-        return _of(name, [judging.fail("secret", str(error), fix)])
-    return _of(name, await examine(spec, context, by=by))
+        return _of(name, [*word, judging.fail("secret", str(error), fix)])
+    return _of(name, [*word, *await examine(spec, context, by=by)])
 
 
 def _of(worker: str, findings: list[Finding]) -> Report:

@@ -267,13 +267,19 @@ def drain(where: Any, name: str, how: str, **options: Any) -> None:
 
 @worker.command()
 @name_argument
-@click.option("--all-dead", is_flag=True, required=True, help="Confirm that nothing runs there any more.")
+@click.option("--all-dead", is_flag=True, help="Confirm that nothing runs there any more.")
+@click.option("--undo", is_flag=True, help="Take that back: Jobs that are still recorded there wait for it.")
 @where_options
-def forget(where: Any, name: str, all_dead: bool) -> None:
-    """Declare unreachable worker NAME dead: its Jobs start again elsewhere, at once, whatever their policy."""
+def forget(where: Any, name: str, all_dead: bool, undo: bool) -> None:
+    """Declare unreachable worker NAME dead: its Jobs start again elsewhere, at once, whatever their policy.
+
+    That holds until it is taken back, also after `mirror worker remove`, as long as Jobs are recorded there.
+    """
     from mirror.cli.worker.forgetting import run_forget
 
-    run_forget(where, name)
+    if all_dead == undo:
+        raise click.UsageError("specify either --all-dead or --undo")
+    run_forget(where, name, is_undone=undo)
 
 
 @worker.command()
@@ -281,7 +287,8 @@ def forget(where: Any, name: str, all_dead: bool) -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Even with unfinished Jobs, which wait for a worker of this name, and with mirrors that cannot be deleted.",
+    help="Even with unfinished Jobs, which wait for a worker of this name unless it is declared dead, and with mirrors "
+    "that cannot be deleted.",
 )
 @click.option("--clean-up", is_flag=True, help="Also delete what `add` created on the worker.")
 @click.option(

@@ -99,7 +99,8 @@ async def remove(where: Where, name: str, how: Removal) -> None:
         home = await stack.enter_async_context(clusters.home(where))
         context = how.worker_context
         there = await stack.enter_async_context(clusters.worker(where, context)) if context else None
-        worker = await draining.check_removable(home, name, is_forced=how.is_forced)
+        removable = await draining.check_removable(home, name, is_forced=how.is_forced)
+        worker = removable.worker
         if worker.by:
             _check_declared(worker, how)
             await draining.keep_empty(home, worker)
@@ -118,8 +119,8 @@ async def remove(where: Where, name: str, how: Removal) -> None:
                 click.echo(f"✓ worker {name} is unregistered")
             if there is not None:
                 await draining.clean_up(home, there, where.namespace, lambda step: click.echo(f"✓ {clean(step)}"))
-    if left_behind:
-        click.echo(f"! {left_behind}", err=True)  # as --force has it
+    for kept in filter(None, (left_behind, removable.left)):
+        click.echo(f"! {clean(kept, longest=1000)}", err=True)  # as --force has it
     if worker.by:
         raise Failure(f"worker {name} gets no new Jobs, and stays registered: {worker.unregistering}")
 

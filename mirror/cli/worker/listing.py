@@ -48,7 +48,12 @@ def columns(now: datetime) -> list[Column[Row]]:
         return "expired" if passed >= 0 else f"in {human_duration(-passed)}"
 
     def takes(row: Row) -> str:
-        states = ("cordoned", row.cordoned), ("draining", row.draining), ("misconfigured", row.misconfigured)
+        states = (
+            ("declared dead", row.dead),
+            ("cordoned", row.cordoned),
+            ("draining", row.draining),
+            ("misconfigured", row.misconfigured),
+        )
         marks = [word for word, is_so in states if is_so]
         return f"no ({', '.join(marks)})" if marks else "yes"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mirror.batch import conditions, views
 from mirror.model import names
+from mirror.model.moves import parse_moves
 from mirror.model.views import Moment
 
 _COUNTED = ("active", "ready", "succeeded", "failed", "terminating")
@@ -49,9 +50,17 @@ def _shared(text: str) -> str:
 def steps(status: Mapping[str, Any]) -> Iterator[Moment]:
     """Its suspensions, the way to its end, and whatever else somebody says of it in a condition."""
     for condition in conditions.of(status):
-        text = _text_of_condition(condition)
+        kind, text = _step(condition)
         if text:
-            yield Moment(at=views.text(condition.get("lastTransitionTime")), kind="Status", text=text)
+            yield Moment(at=views.text(condition.get("lastTransitionTime")), kind=kind, text=text)
+
+
+def _step(condition: conditions.Condition) -> tuple[str, str]:
+    """An entry, and its text: the last move in the words of its event, which says what became of the copy."""
+    if condition.get("type") == names.MOVED:
+        moves = parse_moves(views.text(condition.get("message")))
+        return "Moved", moves.event if moves.count else ""
+    return "Status", _text_of_condition(condition)
 
 
 def _text_of_condition(condition: conditions.Condition) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mirror.cli.worker.operations.overview import Tally, tally
 from mirror.cli.worker.operations.registration import remove_object
@@ -16,10 +17,14 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES, SECRETS
 from mirror.model import names
 from mirror.model.drains import WAIT
+from mirror.workers.connection import State
+from mirror.workers.gone_record import is_declared_dead
 
 LOOK_SECONDS = 1.0
 MOST_LOOK_SECONDS = 10.0
 """Each look reads all Jobs: a drain that takes hours does not do that every second."""
+RECORDED_WITHIN_SECONDS = 10.0
+"""So long it may take until the manager has written down that a worker is declared dead."""
 
 Progress = Callable[[Tally], None]
 
@@ -87,20 +92,60 @@ async def drain(
     return counted
 
 
-async def check_removable(home: ManagementCluster, name: str, *, is_forced: bool) -> WorkerObject:
+@dataclass(frozen=True, slots=True)
+class Removable:
+    """A worker that may go."""
+
+    worker: WorkerObject
+    left: str = ""
+    """What becomes of unfinished Jobs that are still recorded there, in words; empty: there are none."""
+
+
+async def check_removable(home: ManagementCluster, name: str, *, is_forced: bool) -> Removable:
     """The worker's object, if the worker may go.
 
     Raises:
-        ClusterError: there is no such worker, or unfinished Jobs are on it and the operator did not force it.
+        ClusterError: there is no such worker, or unfinished Jobs are on it and the operator did not force it, or the
+            manager has not recorded that it is declared dead: without its Secret they would wait.
     """
     worker = await find(home, name)
     counted = await tally(home)
-    if counted.on(name) and not is_forced:
+    if not counted.on(name):
+        return Removable(worker)
+    on_it = f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)})"
+    entry = (await home.inventory()).entry(name)
+    is_dead = is_declared_dead(entry, worker.found) and entry.state != State.CONNECTED
+    if not is_forced:
+        fix = f"run mirror worker drain {name} first; with --force they wait for a worker of this name"
+        if is_dead:
+            fix = (
+                "it is declared dead, so they start again elsewhere: wait for that, or use --force, and they do so, too"
+            )
+        raise ClusterError(f"{on_it}: {fix}")
+    if not is_dead:
+        return Removable(worker, f"{on_it}: they wait for a worker of this name")
+    if not worker.by:
+        await _wait_until_recorded_as_dead(home, name)
+    return Removable(worker, f"{on_it}: they start again elsewhere, since it is declared dead")
+
+
+async def _wait_until_recorded_as_dead(home: ManagementCluster, name: str) -> None:
+    """Until the object that says so may go.
+
+    Raises:
+        ClusterError: the manager has not recorded it in time.
+    """
+    try:
+        async with asyncio.timeout(RECORDED_WITHIN_SECONDS):
+            while True:
+                if (await home.inventory()).entry(name).gone_by:
+                    return
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
         raise ClusterError(
-            f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)}): "
-            f"run mirror worker drain {name} first; with --force they wait for a worker of this name"
-        )
-    return worker
+            f"worker {name} is declared dead, and the manager has not recorded that yet: without the Secret its Jobs "
+            "would wait for it; rerun when a manager leads (mirror managers)"
+        ) from None
 
 
 async def keep_empty(home: ManagementCluster, worker: WorkerObject) -> None:

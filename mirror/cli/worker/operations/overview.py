@@ -17,6 +17,7 @@ from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
+from mirror.workers.gone_record import is_declared_dead
 from mirror.workers.inventory import DECLARED_WRONG, Declared, Entry, WorkerInventory
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import token_of
@@ -38,6 +39,8 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
     capacity: int | None
     cordoned: bool
     draining: bool
+    dead: bool
+    """Declared dead (D14): its Jobs start again elsewhere."""
     misconfigured: bool
     """Something is wrong with the annotations of its Secret: it gets no new Jobs."""
     token_expires: str
@@ -144,6 +147,7 @@ def _row(name: str, secret: Object | None, entry: Entry, jobs: int) -> Row:
         capacity=said.capacity,
         cordoned=said.cordoned,
         draining=said.draining,
+        dead=is_declared_dead(entry, secret),
         misconfigured=problems or prefix_differs,
         token_expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}" if expires else clean(declared.token_expires if declared else ""),
         reason=clean("; ".join(filter(None, reasons))),

@@ -60,6 +60,12 @@ def judge_unread(by: str, why: str) -> Finding:
     return warn("declaration", f"declared by {by}, and not checked: {why}", fix)
 
 
+def judge_dead(worker: str) -> Finding:
+    """A worker that somebody has declared dead (D14)."""
+    text = "it gets no new Jobs, and those recorded there start again elsewhere while it is unreachable"
+    return warn("declared dead", text, f"to take that back: mirror worker forget {worker} --undo")
+
+
 def judge_useless(by: str, why: str) -> Finding:
     """What declares a worker is gone, or leads nowhere."""
     return fail("declaration", f"{by}: {why}", f"whoever writes {by} has to correct it; its events say the same")
