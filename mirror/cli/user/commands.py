@@ -168,8 +168,8 @@ def events(job: tuple[str, ...], form: Format, where: Where) -> None:
 def diff(job: tuple[str, ...], filename: str | None, form: Format, where: Where) -> None:
     """Compare JOB, or a manifest, with its mirror.
 
-    JOB is NAME of a Job, KIND/NAME or KIND NAME. ConfigMaps, Secrets, ServiceAccounts and volumes are not copied to the
-    worker: those that the Job references are listed.
+    JOB is NAME of a Job, KIND/NAME or KIND NAME. What the Job references is listed: ConfigMaps, Secrets and
+    ServiceAccounts that go along with it, and what has to be on the worker, or is missing there.
     """
     from mirror.cli.user.diff import diff as compare
     from mirror.cli.user.diff import diff_file
