@@ -20,9 +20,9 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, runs, until
 from e2e.manager import ManagerProcess
+from e2e.people import RBAC, Person, person
 from e2e.serving import serving_manager
 from e2e.shipped_life import COPYING, NEEDED, needing
-from e2e.test_user_commands import RBAC, Person, person
 from e2e.troubles.stage import says
 
 ON_EAST = {"worker-selector": "name=east"}

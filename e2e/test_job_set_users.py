@@ -18,8 +18,8 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, until
 from e2e.jobsets import JOBSETS, job_set
 from e2e.manager import ManagerProcess
+from e2e.people import may_read, person
 from e2e.serving import serving_manager
-from e2e.test_user_commands import Person, person
 
 POD: Json = {"spec": {"restartPolicy": "OnFailure", "containers": [{"name": "main", "image": "busybox"}]}}
 ON_EAST = {"jobmirror.io/worker-selector": "name=east"}
@@ -57,17 +57,6 @@ def child(mirror: Json, role: str, number: int, *, is_its: bool = True) -> Json:
     return body
 
 
-async def may_read_job_sets(management: ControlPlane, one: Person, name: str) -> None:
-    """The user's own permission on JobSets."""
-    await management.kubectl(
-        *("create", "role", "job-sets", "-n", one.namespace, "--verb=get,list,watch", f"--resource={jobsets.NAME}")
-    )
-    await management.kubectl(
-        *("create", "rolebinding", "job-sets", "-n", one.namespace, "--role=job-sets"),
-        f"--serviceaccount={one.namespace}:{name}",
-    )
-
-
 async def test_a_user_finds_a_job_set_and_what_is_in_it(
     serving: ManagerProcess, scene: Scene, management: ControlPlane, east: ControlPlane
 ) -> None:
@@ -85,7 +74,7 @@ async def test_a_user_finds_a_job_set_and_what_is_in_it(
     assert "jobsets.jobset.x-k8s.io" in await bob.refused("get", "jobsets")
     assert "bob cannot get jobsets.jobset.x-k8s.io train" in await bob.refused("pods", "jobset/train")
 
-    await may_read_job_sets(management, ann, "ann")
+    await may_read(scene.client, ann, "ann", JOBSETS)
     said = await until(lambda: ann.says("get", "jobsets", "-n", ann.namespace), lambda said: said.code == 0)
     row = said.output.splitlines()[1].split()
     assert row[:2] == ["train", "east"]

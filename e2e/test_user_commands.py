@@ -8,72 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
 import pytest_asyncio
 import yaml
 
-from e2e.commands import Said, said_by
-from e2e.controlplane.assets import find_binaries
-from e2e.controlplane.client import Client
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.process import installed_mirror
 from e2e.jobs import Scene, indexed, is_complete, job, runs, until, waits_because
 from e2e.manager import ManagerProcess
+from e2e.people import RBAC, Person, person, until_allowed
 from e2e.serving import serving_manager
 
-RBAC = "rbac.authorization.k8s.io"
 ON_EAST = {"worker-selector": "name=east"}
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Somebody with a kubeconfig, and kubectl with our plugin in the ``PATH``."""
-
-    kubeconfig: str
-    namespace: str
-    manager_namespace: str
-
-    async def start(self, *arguments: str, under: str = "mirror") -> asyncio.subprocess.Process:
-        """Begin ``kubectl mirror …``."""
-        pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
-            find_binaries("kubectl")["kubectl"],
-            *([under] if under else []),
-            *arguments,
-            stdout=pipe,
-            stderr=pipe,
-            # Tests may run in the background of a shell, where it is ignored; a user's terminal does not ignore it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            env={
-                "PATH": f"{installed_mirror().parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-                "HOME": str(Path(self.kubeconfig.split(os.pathsep)[0]).parent),
-                "KUBECONFIG": self.kubeconfig,
-                "MIRROR_MANAGER_NAMESPACE": self.manager_namespace,
-            },
-        )
-
-    async def says(self, *arguments: str, under: str = "mirror") -> Said:
-        """Run it to its end."""
-        return await said_by(await self.start(*arguments, under=under))
-
-    async def mirror(self, *arguments: str) -> str:
-        """What it prints, which has to go well."""
-        said = await self.says(*arguments, *(() if "-n" in arguments else ("-n", self.namespace)))
-        assert said.code == 0, said
-        return said.output
-
-    async def refused(self, *arguments: str) -> str:
-        """What it says, which has to go wrong, in one line."""
-        said = await self.says(*arguments, "-n", self.namespace)
-        assert (said.code, said.output) == (1, ""), said
-        assert said.errors.count("\n") == 1, said
-        return said.errors
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -81,39 +30,6 @@ async def serving(management: ControlPlane, east: ControlPlane, west: ControlPla
     """A manager that serves users."""
     async with serving_manager(management, {"east": east, "west": west}) as running:
         yield running
-
-
-async def person(
-    plane: ControlPlane, namespace: str, name: str, manager: ManagerProcess, *, may_view: bool, also: str = ""
-) -> Person:
-    """A ServiceAccount of this namespace, perhaps with the right to view it."""
-    kubeconfig = await plane.service_account_kubeconfig(namespace, name)
-    if may_view:
-        body = {
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-        }
-        async with plane.client() as client:
-            await client.create(f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings", body)
-            await until_allowed(client, namespace, f"system:serviceaccount:{namespace}:{name}")
-    files = str(kubeconfig) + (f"{os.pathsep}{also}" if also else "")
-    return Person(files, namespace, manager.namespace)
-
-
-async def until_allowed(client: Client, namespace: str, user: str, groups: Sequence[str] = ()) -> None:
-    """An API server learns of new rights a moment later."""
-    spec = {
-        "user": user,
-        "groups": list(groups),
-        "resourceAttributes": {"verb": "list", "group": "batch", "resource": "jobs", "namespace": namespace},
-    }
-    async with asyncio.timeout(120):
-        while True:
-            answer = await client.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
-            if answer["status"]["allowed"]:
-                return
-            await asyncio.sleep(0.1)
 
 
 async def test_a_user_finds_and_understands_their_jobs(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import aiohttp
 
 from e2e.controlplane.client import Json
-from e2e.test_user_commands import Person
+from e2e.people import Person
 from e2e.troubles.stage import JOB, Play
 from mirror.kube.resources import JOBS
 from mirror.model import names
