@@ -53,6 +53,11 @@ class Intake:
         if self.is_leading:
             self._queue.look(key)
 
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Have it worked on after so long, unless something changes before."""
+        if self.is_leading:
+            self._queue.add_after(key, seconds)
+
     def go_over(self, name: str, items: Callable[[], Iterable[T]], do: Callable[[T], None]) -> None:
         """Have something done for very many objects, a slice of them at a time (``Passes.request``)."""
         if self.is_leading:

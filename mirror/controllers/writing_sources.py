@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mirror.batch import conditions as lists
 from mirror.controllers.refusing import NO_STATUS_SUBRESOURCE, is_refusal, refusal_text
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.write_context import WriteContext
@@ -18,6 +19,7 @@ from mirror.decide.plan import REQUESTED, WriteSource
 from mirror.decide.snapshot import Snapshot
 from mirror.kinds.asking import release_operations
 from mirror.kinds.base import Kind
+from mirror.kinds.stored_source import StoredSource
 from mirror.kube import requests
 from mirror.kube.discovery import has_no_subresource
 from mirror.kube.errors import (
@@ -27,9 +29,11 @@ from mirror.kube.errors import (
     Conflict,
     Forbidden,
     Invalid,
+    KubeError,
     NotFound,
     OutcomeUnknown,
     ServerFailure,
+    describe,
 )
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -38,6 +42,7 @@ from mirror.runtime.backoff import Backoff
 
 STATUS = "status"
 RECORD_REFUSED = Backoff(first=5.0, most=60.0)
+ANNOTATE_AGAIN = Backoff(first=0.5, most=60.0)
 
 
 class SourceWriter:
@@ -50,12 +55,13 @@ class SourceWriter:
         self._mirrors = mirrors
 
     async def write(self, seen: Snapshot, write: WriteSource) -> None:
-        """In one request, or in two where ``/status`` would drop the annotations: what counts goes first."""
-        if seen.source.kind.records_by_annotation:
-            await self._write_parts(seen, _parts_by_annotation(seen, write))
-            return
-        counting, notes = _parts(seen.source.kind, write)
-        found = await self._write_parts(seen, [(counting, STATUS)] if counting is not None else [])
+        """In one request, or in two where ``/status`` would drop the annotations: what counts goes first (D25).
+
+        Raises:
+            KubeError: it did not go well, and is to be tried again.
+        """
+        counting, notes = (_parts_by_annotation if seen.source.kind.records_by_annotation else _parts)(seen, write)
+        found = await self._write_parts(seen, counting)
         if notes is not None and found is not None:
             await self._annotate(seen, found, notes)
 
@@ -136,10 +142,17 @@ class SourceWriter:
     async def _annotate(self, seen: Snapshot, found: Object, write: WriteSource) -> None:
         """Write what is for people (D25); what counts is stored and known already, so that a refusal ends nothing.
 
+        Nor does a failure of the kind's own webhook, which is asked for objects and not for their statuses: it is tried
+        again by and by, and what the object does meanwhile does not wait for another one.
+
         Raises:
-            KubeError: it is to be tried again.
+            KubeError: the source may be another one by now, or nobody was reached.
         """
         t, uid = self._t, seen.source.uid
+        memory = t.state.memories.of(uid)
+        if (left := memory.annotated_again_at - t.environment.clock.monotonic()) > 0:
+            t.state.intake.add_after(seen.key, left)
+            return
         patch = _patch(seen, _operations(found, write), "")
         self._pending.begin_write(uid)
         written: Object | None = None
@@ -147,6 +160,9 @@ class SourceWriter:
             written = await t.management.send_object(patch)
         except NotFound:
             return  # deleted meanwhile
+        except (ServerFailure, OutcomeUnknown) as error:
+            self._annotate_later(seen, error)
+            return
         except ApiError as error:
             if not is_refusal(error):
                 raise
@@ -155,7 +171,18 @@ class SourceWriter:
         finally:
             if self._pending.end_write(uid, written.version if written is not None else None):
                 t.state.intake.add(seen.key)
+        if memory.annotate_failures:
+            t.state.memories.set(uid, annotate_failures=0, annotated_again_at=float("-inf"))
         self._take_answer(seen, write, written)
+
+    def _annotate_later(self, seen: Snapshot, error: KubeError) -> None:
+        uid, t = seen.source.uid, self._t
+        failures = t.state.memories.of(uid).annotate_failures + 1
+        delay = ANNOTATE_AGAIN.delay(failures)
+        again_at = t.environment.clock.monotonic() + delay
+        t.state.memories.set(uid, annotate_failures=failures, annotated_again_at=again_at)
+        t.state.intake.add_after(seen.key, delay)
+        self._log.warning("annotations not written", source=seen.key, error=describe(error), in_seconds=round(delay, 3))
 
     async def delete(self, seen: Snapshot) -> None:
         """Delete a source whose time to live is over; its mirror follows by its own key (D10).
@@ -266,32 +293,43 @@ class SourceWriter:
             t.state.intake.add(key)
 
 
-def _parts(kind: Kind, write: WriteSource) -> tuple[WriteSource | None, WriteSource | None]:
-    """What goes to ``/status``, and what has to be written beside it."""
-    if kind.keeps_metadata_in_status or not write.annotations:
-        return write, None
+Parts = tuple[list[tuple[WriteSource, str]], WriteSource | None]
+"""What counts, by the subresource that it goes to, and what is for people and has to be written beside it."""
+
+
+def _parts(seen: Snapshot, write: WriteSource) -> Parts:
+    if seen.source.kind.keeps_metadata_in_status or not write.annotations:
+        return [(write, STATUS)], None
     notes = WriteSource(annotations=write.annotations, shows_waiting=write.shows_waiting)
     if write.status is None:
-        return None, notes
-    return replace(write, annotations=(), shows_waiting=False), notes
+        return [], notes
+    return [(replace(write, annotations=(), shows_waiting=False), STATUS)], notes
 
 
-def _parts_by_annotation(seen: Snapshot, write: WriteSource) -> list[tuple[WriteSource, str]]:
-    """The record and all that is for people in one request, and then the status, where that is another one (D25)."""
-    source, parts = seen.source, []
-    changes = write.annotations
+def _parts_by_annotation(seen: Snapshot, write: WriteSource) -> Parts:
+    """The record and all that is for people are one request, the status, where that is another one, the other (D25)."""
+    source, changes = seen.source, write.annotations
     if write.status is None:
-        return [(write, "")]
+        return [(write, "")], None
     status, record = source.kind.as_stored(write.status)
     if record != source.found.annotations.get(names.CONDITIONS):
         changes = (*changes, (names.CONDITIONS, record))
-    if changes or write.records is not None:
-        first = replace(write, status=None, annotations=changes, is_mirrored_status=False, more=False, cut=0)
-        parts.append((first, ""))
-    if status != source.kind.as_stored(source.stored.status)[0]:
-        second = WriteSource(status, is_mirrored_status=write.is_mirrored_status, more=write.more, cut=write.cut)
-        parts.append((second, STATUS))
-    return parts
+    first = replace(write, status=None, annotations=changes, is_mirrored_status=False, more=False, cut=0)
+    parts = [(first, "")] if changes or write.records is not None else []
+    if status == source.kind.as_stored(source.stored.status)[0]:
+        return parts, None
+    second = WriteSource(status, is_mirrored_status=write.is_mirrored_status, more=write.more, cut=write.cut)
+    if changes and _keeps_record(source.stored, write):
+        return [(second, STATUS)], first
+    return [*parts, (second, STATUS)], None
+
+
+def _keeps_record(stored: StoredSource, write: WriteSource) -> bool:
+    """Whether worker and mirror stay recorded as they are: nothing that the status says is upon what is written."""
+    listed = lists.of(write.status or {})
+    told = {one.get("type"): one.get("message") for one in listed if one.get("status") == "True"}
+    recorded = told.get(names.PLACED), told.get(names.MIRRORED)
+    return write.records is None and not write.clears and recorded == (stored.placed_worker, stored.mirror_uid)
 
 
 def _patch(seen: Snapshot, operations: list[Mapping[str, Any]], subresource: str) -> requests.Request:

@@ -124,6 +124,10 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """Monotonic seconds; it is assigned to no worker before."""
     seed_refused: str = ""
     """Why the worker does not take what was counted, of the mirror that is held for that."""
+    annotate_failures: int = 0
+    """How often in a row annotations for people were not written, where that takes a request of its own (D25)."""
+    annotated_again_at: float = float("-inf")
+    """When that is tried again, monotonic."""
     delete_refused_at: float = float("-inf")
     """When the management cluster did not let us delete the source after its time to live."""
     moves_told: int = 0
@@ -201,6 +205,8 @@ class MemoryChange(TypedDict, total=False):
     record_refused_times: int
     record_refused_until: float
     seed_refused: str
+    annotate_failures: int
+    annotated_again_at: float
     delete_refused_at: float
     moves_told: int
     move_at: float | None

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any
 
 import pytest
 from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, stored
-from doubles.drills import drill
-from flow_world import FlowWorld
+from doubles.drills import DRILLS, drill
+from doubles.refusals import Refused
+from flow_world import MANAGER, FlowWorld
 
+from mirror.embedded.faults.targets import Which
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.model import names
 from mirror.settings.load import parse
 
 Json = dict[str, Any]
 WORKERS = ("east", "west")
+ANNOTATING = Which("patch", DRILLS.plural, subresource="", peer=MANAGER)
+WEBHOOK_DOWN = Refused(500, "InternalError", 'failed calling webhook "drills": connection refused')
 
 
 class AnnotatedWorld(DeclaredWorld):
@@ -131,6 +136,39 @@ def recorded_or_nothing(found: Json | None) -> dict[str, str]:
         return recorded(found)
     except ValueError:
         return {}
+
+
+@in_world(AnnotatedWorld)
+async def test_statuses_do_not_wait_for_annotations_that_change_no_record(world: FlowWorld) -> None:
+    """Its webhook is down here, which is not asked for them; what has no record yet is placed when it is back."""
+    await world.management.api.create(PATH, endless())
+    await world.until(lambda: is_mirrored(world))
+    world.management.faults.arrange(WEBHOOK_DOWN.answer(), ANNOTATING, times=math.inf)
+    await note(world, **{"assigned-worker": None})
+    await world.management.api.create(PATH, endless("later"))
+    counted = await rounds(world)
+
+    async def goes_on() -> bool:
+        return await rounds(world) > counted + 5
+
+    await world.until(goes_on)
+    assert not await is_noted(world)
+    assert await where(world, "later") == []
+    world.management.faults.restore()
+    await world.until(lambda: is_noted(world))
+    await world.until(lambda: where(world, "later"))
+    for name in ("train", "later"):
+        await world.management.api.delete(f"{PATH}/{name}")
+
+
+async def rounds(world: FlowWorld) -> int:
+    """What the source shows of its mirror."""
+    return int(((await stored(world) or {}).get("status") or {}).get("rounds", 0))
+
+
+async def is_noted(world: FlowWorld) -> bool:
+    """Whether its worker is written where people look."""
+    return names.ASSIGNED_WORKER in ((await stored(world) or {})["metadata"].get("annotations") or {})
 
 
 @pytest.mark.slow

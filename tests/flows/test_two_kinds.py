@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,22 +16,25 @@ from flow_drills import DrillInvariants, DrillWorld
 from flow_settled import settle
 from flow_world import MANAGER, FlowWorld, flow_world, has_ended
 
+from mirror.decide.snapshot import Policy
 from mirror.embedded import virtual
 from mirror.embedded.apiserver.messages import Request
-from mirror.embedded.faults.kinds import Expiry, Slow, conflict
+from mirror.embedded.faults.kinds import Expiry, Loss, Slow, conflict
 from mirror.embedded.faults.targets import Target, Which
 from mirror.model import names
 
 Json = dict[str, Any]
 Flow = Callable[[FlowWorld], Awaitable[None]]
 ANNOTATING = Which("patch", DRILLS.plural, subresource="", peer=MANAGER)
+KEPT_SECONDS = 30.0
+WEBHOOK_DOWN = Refused(500, "InternalError", 'failed calling webhook "drills": connection refused')
 
 
-def with_drills(flow: Flow) -> Callable[[], None]:
+def with_drills(flow: Flow, **settings: Any) -> Callable[[], None]:
     """A flow in a world of its own, in which Drills are served and run everywhere."""
 
     async def main() -> None:
-        async with flow_world("east", "west", form=DrillWorld) as world:
+        async with flow_world("east", "west", form=DrillWorld, **settings) as world:
             laws = DrillInvariants(world)
             await asyncio.sleep(5)
             await flow(world)
@@ -42,6 +46,9 @@ def with_drills(flow: Flow) -> Callable[[], None]:
 
     run.__name__, run.__doc__ = flow.__name__, flow.__doc__
     return run
+
+
+with_drills_kept_shortly = partial(with_drills, policy=Policy(retention_seconds=KEPT_SECONDS))
 
 
 def conditions(found: Json | None) -> dict[str, Any]:
@@ -147,6 +154,51 @@ async def test_annotations_that_meet_a_conflict_are_written_again(world: FlowWor
     await world.until(lambda: is_annotated(world))
     assert "RecordRefused" not in await world.events()
     await world.until(lambda: has_succeeded(world))
+
+
+@pytest.mark.parametrize("loss", [None, Loss.HANG], ids=["its webhook fails", "nothing comes back"])
+def test_annotations_that_fail_keep_nothing_else_from_being_done(loss: Loss | None) -> None:
+    """D25, D8: the kind's webhook is not asked for ``/status``: suspension, statuses and the mirror's end go on."""
+
+    async def flow(world: FlowWorld) -> None:
+        world.management.faults.arrange(loss or WEBHOOK_DOWN.answer(), ANNOTATING, times=math.inf)
+        await world.create(run_for="5s")
+        body = drill()
+        body["spec"]["rounds"] = 60
+        await world.management.api.create(DRILLS.path("default"), body)
+        await world.until(lambda: counts(world))
+        worker = conditions(await stored(world))[names.PLACED]
+        for paused in (True, False):
+            patch = {"spec": {"run": {"paused": paused}}}
+            await world.management.api.merge(DRILLS.path("default", "train"), patch)
+            await world.until(lambda paused=paused: is_paused(world, worker, paused))
+        await world.until(lambda: has_succeeded(world))
+        await world.until(lambda: is_gone(world, worker), seconds=120)
+        assert not await is_annotated(world)
+        assert has_ended(await world.source())
+        assert "Mirrored" in await world.events()
+
+        world.management.faults.restore()
+        await world.until(lambda: is_annotated(world))
+
+    with_drills_kept_shortly(flow)()
+
+
+async def counts(world: FlowWorld) -> bool:
+    """Whether what its mirror says comes back."""
+    return bool(((await stored(world) or {}).get("status") or {}).get("rounds"))
+
+
+async def is_paused(world: FlowWorld, worker: str, paused: bool) -> bool:
+    """Whether its mirror is."""
+    mirror = await stored(world, worker)
+    assert mirror is not None
+    return bool(mirror["spec"]["run"].get("paused")) is paused
+
+
+async def is_gone(world: FlowWorld, worker: str) -> bool:
+    """Whether it has no mirror."""
+    return await stored(world, worker) is None
 
 
 @pytest.mark.slow
