@@ -14,7 +14,7 @@ from mirror.controllers.kind_schemas import INTERVAL_SECONDS, KindSchemas, kinds
 from mirror.controllers.stopped_kinds import StoppedKinds
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.client import Client
-from mirror.kube.errors import PageNotFound
+from mirror.kube.errors import OutcomeUnknown, PageNotFound, ServerFailure
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.requests import Request
 from mirror.model.reasons import Reason
@@ -147,3 +147,135 @@ async def test_a_definition_that_changes_is_read_anew() -> None:
     assert (cluster.reads(), looked) == (4, ["Simulation", "Simulation"])
     assert kind.unusable == ("kinds[2].suspend.path: spec.paused is no field of Simulation",)
     running.cancel()
+
+
+def schema_with(**parts: object) -> dict[str, object]:
+    """Of a kind whose paths are all there, with these parts otherwise."""
+    spec = {"type": "object", "properties": {"managedBy": TEXT, "suspend": TEXT, "pausd": TEXT}}
+    status = {"type": "object", "properties": {"phase": TEXT, "conditions": {"type": "array"}}}
+    return {"properties": {"spec": spec, "status": status} | parts}
+
+
+def published(kind: str, schema: object) -> bytes:
+    """The document that has this schema of a kind."""
+    return json.dumps({"components": {"schemas": {kind: schema}}}).encode()
+
+
+def deep(levels: int, leaf: str = "{}") -> bytes:
+    """The document of ours whose status has so many levels."""
+    status = '{"items":' * levels + leaf + "}" * levels
+    return published("com.example.v1.Simulation", schema_with(status="here")).replace(b'"here"', status.encode())
+
+
+WHOLE_OF_OURS = published("com.example.v1.Simulation", schema_with())
+FAILURE = ServerFailure(500, "InternalError", "the server of this group does not answer")
+BROKEN: dict[str, bytes | Exception] = {
+    "a page": b"<html></html>",
+    "a list": b"[]",
+    "text that is cut": WHOLE_OF_OURS[:-9],
+    "schemas that are a list": b'{"components": {"schemas": []}}',
+    "a schema that is a number": published("com.example.v1.Simulation", 5),
+    "fields that are a list": published("com.example.v1.Simulation", {"properties": []}),
+    "a spec that is text": published("com.example.v1.Simulation", schema_with(spec="x")),
+    "a status that is a list": published("com.example.v1.Simulation", schema_with(status=[])),
+    "a status of two thousand levels": deep(2000),
+    "brackets without end": b"[" * 1_000_000,
+    "more values than any has": b"[" + b"1," * 600_000 + b"1]",
+    "a failure": FAILURE,
+    "no answer": OutcomeUnknown("no answer in time"),
+}
+
+
+class Documents:
+    """A cluster that publishes these documents."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, bytes | Exception] = {
+            JOB_SETS: published("io.x-k8s.jobset.v1alpha2.JobSet", schema_with()),
+            OURS: WHOLE_OF_OURS,
+        }
+        self.index: bytes | None = None
+
+    async def send(self, request: Request) -> bytes:
+        if request.path == "/openapi/v3":
+            paths = {f"apis/{name}": {"serverRelativeURL": f"/{hash(str(one))}"} for name, one in self.found.items()}
+            return self.index or json.dumps({"paths": paths}).encode()
+        found = self.found[request.path.removeprefix("/openapi/v3/apis/")]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+class Running:
+    """``KindSchemas`` in front of ``Documents``, and what it has said."""
+
+    def __init__(self) -> None:
+        settings = parse(SETTINGS, "mirror.yaml")
+        self.cluster, self.kinds = Documents(), kinds_by_path(kinds_of(settings.kinds), settings.kinds)
+        self.counted, self.looked = list[str](), list[str]()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Running:
+        schemas = KindSchemas(
+            cast(Client, self.cluster),
+            self.kinds,
+            lambda kind: self.looked.append(kind.name),
+            count=lambda kind, _: self.counted.append(kind),
+            log=cast(Log, SilentLog()),
+        )
+        self._task = asyncio.create_task(schemas.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None
+        assert not self._task.done()
+        self._task.cancel()
+
+    def dropped(self) -> int:
+        """How much of a status with a field that no definition here has is left out; 0 while none is known."""
+        kind = self.kinds["kinds[2]"]
+        mirror = simulation(status={"phase": "Going", "step": "5"})
+        return kind.stored(simulation()).next_status(mirror, now=datetime(2026, 2, 3, tzinfo=UTC)).cut
+
+
+class SilentLog(Lines):
+    def debug(self, event: str, **fields: object) -> None:
+        assert event
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+async def test_a_broken_document_disturbs_only_its_kind(broken: bytes | Exception) -> None:
+    """Other kinds are read; what was known of it holds; and it is read again as soon as it is whole."""
+    async with Running() as one:
+        one.cluster.found[OURS] = broken
+        await asyncio.sleep(3 * INTERVAL_SECONDS)
+        assert (one.counted, one.looked, one.dropped()) == (["JobSet"], [], 0)
+        one.cluster.found[OURS] = WHOLE_OF_OURS
+        await asyncio.sleep(INTERVAL_SECONDS)
+        assert (one.counted, one.dropped()) == (["JobSet", "Simulation"], 1)
+
+        one.cluster.found[OURS] = broken
+        one.cluster.found[JOB_SETS] = published("io.x-k8s.jobset.v1alpha2.JobSet", schema_with(metadata={}))
+        await asyncio.sleep(INTERVAL_SECONDS)
+        assert (one.counted, one.dropped()) == (["JobSet", "Simulation", "JobSet"], 1)
+        assert [kind.unusable for kind in one.kinds.values()] == [(), ()]
+
+
+@pytest.mark.parametrize("index", [b"<html></html>", b"[]", b'{"paths": []}', b"[" * 1_000_000], ids=range(4))
+async def test_a_broken_index_keeps_no_definition_from_being_read(index: bytes) -> None:
+    """Each once; that one has changed is only seen where the index says so."""
+    async with Running() as one:
+        one.cluster.index = index
+        await asyncio.sleep(3 * INTERVAL_SECONDS)
+        assert sorted(one.counted) == ["JobSet", "Simulation"]
+
+
+async def test_a_status_of_very_many_levels_ends_nothing() -> None:
+    """As many as can just be decoded: what is compared, and looked through, ends sooner."""
+    async with Running() as one:
+        for levels in range(800, 1000, 10):
+            for leaf in ("{}", '{"type": "string"}'):
+                one.cluster.found[OURS] = deep(levels, leaf)
+                await asyncio.sleep(INTERVAL_SECONDS)
+                one.dropped()
+        assert one.counted[0] == "JobSet"

@@ -26,20 +26,45 @@ _TIME = re.compile(
 _RANGES = {"int32": 2**31, "int64": 2**63}
 _IS_OPEN = "x-kubernetes-preserve-unknown-fields"
 _IS_BOTH = "x-kubernetes-int-or-string"
+_LIST_TYPE, _LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
+_BELOW = ("items", "additionalProperties")
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("type", "format", "pattern", _LIST_TYPE), (str,)),
+    **dict.fromkeys(("enum", "required", _LIST_KEYS), (list,)),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "maxProperties"), (int,)),
+    **dict.fromkeys(("minimum", "maximum"), (int, float)),
+    "properties": (dict,),
+    "items": (dict,),
+    "additionalProperties": (dict, bool),
+}
+"""Of the keywords that are looked at."""
 
 
 class StatusSchema:
     """What a definition says of ``status``."""
 
     def __init__(self, schema: Schema) -> None:
-        """``schema``: of the status, as OpenAPI v3 has it."""
-        self._schema = schema
+        """``schema``: of the status, as OpenAPI v3 has it. A keyword of another type than that has says nothing."""
+        self._schema = _sound(schema, 0)
 
     def fitted(self, status: Mapping[str, Json]) -> tuple[dict[str, Json], int]:
         """What of a status fits, and how many values were dropped. What the status itself requires is not looked at."""
         fitting = _Fitting()
         found = fitting.mapping(dict(status), self._schema, 0, is_root=True)
         return found if isinstance(found, dict) else {}, fitting.cut
+
+
+def _sound(schema: Schema, depth: int) -> dict[str, Json]:
+    """Without keywords that are of another type than theirs, and without what no status is as deep as."""
+    if depth > _MOST_DEPTH:
+        return {}
+    kept = {key: one for key, one in schema.items() if isinstance(one, _TYPES.get(key, object))}
+    for key in _BELOW:
+        if isinstance(below := kept.get(key), dict):
+            kept[key] = _sound(below, depth + 1)
+    if isinstance(fields := kept.get("properties"), dict):
+        kept["properties"] = {name: _sound(views.mapping(one), depth + 1) for name, one in fields.items()}
+    return kept
 
 
 class _Fitting:
@@ -125,9 +150,9 @@ class _Fitting:
 
 def _without_twins(found: list[Json], schema: Schema) -> list[Json]:
     """Of a map or a set the first of each."""
-    match schema.get("x-kubernetes-list-type"):
+    match schema.get(_LIST_TYPE):
         case "map":
-            keys = schema.get("x-kubernetes-list-map-keys") or ()
+            keys = schema.get(_LIST_KEYS) or ()
             names = [repr([views.mapping(one).get(key) for key in keys]) for one in found]
         case "set":
             names = list(map(repr, found))

@@ -88,3 +88,39 @@ def test_something_deeper_than_anybody_writes_is_left_out() -> None:
     found, cut = of(found=schema).fitted({"found": value})
     assert cut == 1
     assert "found" in found
+
+
+WRONG: dict[str, tuple[Json, Json]] = {
+    "a set of words that is a number": ({"type": "string", "enum": 5}, "a"),
+    "a form that is a number": ({"type": "string", "pattern": 5}, "a"),
+    "a length that is text": ({"type": "string", "maxLength": "3", "minLength": []}, "a"),
+    "a format that is a list": ({"type": "integer", "format": []}, 5),
+    "a bound that is text": ({"type": "integer", "minimum": "1", "maximum": {}}, 5),
+    "a type that is a list": ({"type": ["string"]}, "a"),
+    "fields that are a list": ({"type": "object", "properties": [], "additionalProperties": True}, {"a": "b"}),
+    "what is needed is a number": ({"type": "object", "required": 5, "additionalProperties": True}, {"a": "b"}),
+    "a number of fields that is text": (
+        {"type": "object", "maxProperties": "1", "additionalProperties": True},
+        {"a": "b"},
+    ),
+    "a number of elements that is text": ({"type": "array", "maxItems": "1", "minItems": "1"}, ["a"]),
+    "elements that are said by text": ({"type": "array", "items": "x"}, ["a"]),
+    "keys that are a number": (
+        {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": 5},
+        [{"name": "a"}],
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "value"), WRONG.values(), ids=WRONG)
+def test_a_keyword_of_another_type_than_it_has_says_nothing(schema: Json, value: Json) -> None:
+    """No API server publishes one; whoever does, for an aggregated one, disturbs no status by it."""
+    assert of(field=schema).fitted({"field": value}) == ({"field": value}, 0)
+
+
+def test_what_is_below_more_levels_than_any_definition_has_says_nothing() -> None:
+    """Such a status is not stored either."""
+    schema: Json = TEXT
+    for _ in range(900):
+        schema = {"type": "array", "items": schema}
+    assert of(field=schema).fitted({"field": []}) == ({"field": []}, 0)
