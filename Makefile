@@ -59,7 +59,7 @@ kinds: $(READY) $(CONTROLPLANE) ## the lives of all kinds whose controllers can 
 	$(call section,controllers of all kinds)
 	nice -n 10 $(PY) -m e2e.controlplane build --kinds
 	$(call section,lives and faults of all kinds)
-	MIRROR_E2E_KINDS=all $(PY) -m pytest e2e/test_kind_lives.py e2e/test_kind_faults.py -q $(E2E)
+	MIRROR_E2E_KINDS=all $(PY) -m pytest e2e/test_kind_lives.py e2e/test_kind_faults.py e2e/test_further_lives.py -q $(E2E)
 
 bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real control planes
 	$(call section,mirroring)

@@ -5,6 +5,7 @@ Their controllers are built and run only where a run asks for them (``kind_choic
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 
 from e2e.controlplane.client import Json
@@ -56,17 +57,20 @@ TRAIN_JOB = Kind(
     spec=_train_job_spec,
     managed_by=MULTIKUEUE,
     fixed="immutable",
+    edited=lambda spec: {**spec, **_train_job_pods(copy.deepcopy(spec), {"a/b": "c"})},
+    edit_refused="RuntimePatches can only be modified when the TrainJob is suspended",
     succeeded="Complete",
     failed="Failed",
     fails_because="FailedJobs",
     pods_label="jobset.sigs.k8s.io/jobset-name",
+    parts=("node",),
     is_running=_is_running_train_job,
     with_pod_annotations=_train_job_pods,
 )
 
 
-def _of_kubeflow(resource: Resource, field: str, container: str, roles: Sequence[str]) -> Kind:
-    """A kind of training-operator's, with one pod of each of these roles."""
+def _of_kubeflow(resource: Resource, field: str, container: str, roles: Sequence[str], fixed: str) -> Kind:
+    """A kind of training-operator's, with one pod of each of these roles; ``fixed`` as in ``Kind``."""
 
     def spec(annotations: Json) -> Json:
         pod = {"restartPolicy": "Never", "containers": [{"name": container, "image": "any", "command": ["none"]}]}
@@ -87,19 +91,23 @@ def _of_kubeflow(resource: Resource, field: str, container: str, roles: Sequence
         policy=("runPolicy",),
         managed_by=MULTIKUEUE,
         has_ttl=True,
+        fixed=fixed,
         succeeded="Succeeded",
         failed="Failed",
         fails_because=f"{resource.kind}Failed",
         pods_label="training.kubeflow.org/job-name",
+        parts=tuple(map(str.lower, roles)),
         is_running=is_running,
         with_pod_annotations=with_pod_annotations,
     )
 
 
-PYTORCH_JOB = _of_kubeflow(PYTORCHJOBS, "pytorchReplicaSpecs", "pytorch", ("Master", "Worker"))
-TF_JOB = _of_kubeflow(TFJOBS, "tfReplicaSpecs", "tensorflow", ("Chief", "Worker"))
-XGBOOST_JOB = _of_kubeflow(XGBOOSTJOBS, "xgbReplicaSpecs", "xgboost", ("Master", "Worker"))
-PADDLE_JOB = _of_kubeflow(PADDLEJOBS, "paddleReplicaSpecs", "paddle", ("Master", "Worker"))
+_FIXED = "field is immutable"
+# Of PyTorchJobs its webhook compares the new value with itself.
+PYTORCH_JOB = _of_kubeflow(PYTORCHJOBS, "pytorchReplicaSpecs", "pytorch", ("Master", "Worker"), "")
+TF_JOB = _of_kubeflow(TFJOBS, "tfReplicaSpecs", "tensorflow", ("Chief", "Worker"), _FIXED)
+XGBOOST_JOB = _of_kubeflow(XGBOOSTJOBS, "xgbReplicaSpecs", "xgboost", ("Master", "Worker"), _FIXED)
+PADDLE_JOB = _of_kubeflow(PADDLEJOBS, "paddleReplicaSpecs", "paddle", ("Master", "Worker"), _FIXED)
 
 
 def _task() -> Json:
@@ -125,6 +133,7 @@ PIPELINE_RUN = Kind(
     operators=(TEKTON,),
     wants_account=True,
     fixed="managedBy is immutable",
+    edit_refused="only status updates are allowed",
     spec=lambda _: {"pipelineSpec": {"tasks": [{"name": "main", "taskSpec": _task()}]}},
     held={"status": "PipelineRunPending"},
     released={"status": None},
@@ -135,6 +144,7 @@ PIPELINE_RUN = Kind(
     fails_because="Failed",
     is_suspended=_because("PipelineRunPending"),
     pods_label="tekton.dev/pipelineRun",
+    parts=("main",),
     is_running=lambda found: _because("Running")(found) and _has_child(found),
     with_pod_annotations=lambda spec, _: spec,
     hands_on=True,
@@ -144,6 +154,7 @@ TASK_RUN = Kind(
     operators=(TEKTON,),
     wants_account=True,
     fixed="managedBy is immutable",
+    edit_refused="only status and statusMessage updates are allowed",
     spec=lambda _: {"taskSpec": _task()},
     held=None,
     released={},
@@ -184,6 +195,7 @@ APP_WRAPPER = Kind(
     annotations={"workload.codeflare.dev.appwrapper/retryLimit": "0"},
     is_changed_while_held=False,
     fixed="attempt to change immutable field",
+    edit_refused="attempt to change immutable field",
     succeeded="phase Succeeded ResourcesDeployed=True",
     failed="phase Failed ResourcesDeployed=False",
     fails_because="Failed",

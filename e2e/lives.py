@@ -24,6 +24,19 @@ from mirror.model import names
 _WAIT_SECONDS = 120.0
 
 
+def with_other_images(spec: Json) -> Json:
+    """A spec whose containers, or steps, have another image."""
+
+    def changed(part: object) -> object:
+        if isinstance(part, list):
+            return [changed(one) for one in part]
+        if not isinstance(part, dict):
+            return part
+        return {name: "another" if name == "image" else changed(value) for name, value in part.items()}
+
+    return {name: changed(value) for name, value in spec.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """What tests must know of a kind."""
@@ -54,6 +67,10 @@ class Kind:
     """Whether what is changed while it is held follows."""
     fixed: str = ""
     """What of the refusal when ``managedBy`` is changed; nothing: it may be."""
+    edited: Callable[[Json], Json] = with_other_images
+    """Its spec with something changed that does not follow while it runs."""
+    edit_refused: str = ""
+    """What of the refusal of that; nothing: it is stored, and stays without effect."""
     succeeded: str = ""
     """A condition's type, that is true then; or TYPE=STATUS, ``phase PHASE TYPE=STATUS``, ``field NAME=VALUE``.
 
@@ -65,6 +82,8 @@ class Kind:
     is_suspended: Callable[[Json | None], bool] = is_suspended
     """Whether its status says that it is held."""
     pods_label: str
+    parts: tuple[str, ...] = ("",)
+    """Of which part of it each of its pods is, while it runs; the one whose log is of most interest comes first."""
     is_running: Callable[[Json | None], bool]
     """Whether its status says that all its pods run."""
     with_pod_annotations: Callable[[Json, Json], Json]
@@ -157,10 +176,12 @@ JOB_SET = Kind(
     spec=_job_set_spec,
     has_ttl=True,
     fixed="field is immutable",
+    edit_refused="field is immutable",
     succeeded="Completed",
     failed="Failed",
     fails_because="FailedJobs",
     pods_label="jobset.sigs.k8s.io/jobset-name",
+    parts=("main", "main"),
     is_running=_is_running_job_set,
     with_pod_annotations=_job_set_pods,
 )
@@ -173,6 +194,7 @@ MPI_JOB = Kind(
     failed="Failed",
     fails_because="BackoffLimitExceeded",
     pods_label="training.kubeflow.org/job-name",
+    parts=("launcher", "worker"),
     is_running=lambda found: bool(condition(found, "Running")),
     with_pod_annotations=_mpi_job_pods,
 )
@@ -289,6 +311,12 @@ class Lives:
         self._policy(spec).update(fields)
         client = self.scene.client_of(worker) if worker else self.scene.client
         return await client.merge(self.path(name), {"spec": spec})
+
+    async def set_manager(self, managed_by: str | None, name: str = "train") -> Json:
+        """Change who runs the source."""
+        spec: Json = {}
+        (spec if self.kind.is_named_above else self._policy(spec))["managedBy"] = managed_by
+        return await self.scene.client.merge(self.path(name), {"spec": spec})
 
     def policy_of(self, found: Json) -> Json:
         """The fields beside ``suspend`` of one of them."""

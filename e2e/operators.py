@@ -39,7 +39,7 @@ _PLURALS = {
 
 
 @asynccontextmanager
-async def running(*planes: ControlPlane, operators: Iterable[Operator] = ALWAYS) -> AsyncIterator[None]:
+async def running(*planes: ControlPlane, operators: Iterable[Operator] = ALWAYS) -> AsyncIterator[Controllers]:
     """The kinds of these operators are served on these planes, and run there by their own controllers.
 
     Raises:
@@ -56,18 +56,36 @@ async def running(*planes: ControlPlane, operators: Iterable[Operator] = ALWAYS)
     try:
         await asyncio.gather(*(one.define() for one in beside))
         await asyncio.gather(*(one.start() for one in beside))
-        yield
+        yield Controllers(beside)
         for one in beside:
             one.check()
     finally:
         await asyncio.gather(*(one.stop() for one in beside))
 
 
+class Controllers:
+    """Those that run, for faults."""
+
+    def __init__(self, beside: Iterable[_Beside]) -> None:
+        self._beside = list(beside)
+
+    @asynccontextmanager
+    async def away(self, plane: ControlPlane, kind: Resource) -> AsyncIterator[None]:
+        """While the block runs, one cluster lacks the controller of a kind, and its webhooks do not answer."""
+        (one,) = (each for each in self._beside if each.plane is plane and kind in each.operator.kinds)
+        await one.kill()
+        try:
+            yield
+        finally:
+            await one.run()
+
+
 class _Beside:
     """One controller of one cluster, with its definitions and webhooks."""
 
     def __init__(self, plane: Cluster, operator: Operator) -> None:
-        self._operator = operator
+        self.plane = plane
+        self.operator = operator
         self._client = plane.client(user_agent="e2e-operators")
         self._scratch = Scratch(f"{operator.program}-{plane.name}")
         self._port = reserve_port()
@@ -85,8 +103,8 @@ class _Beside:
 
     async def define(self) -> None:
         """Have its kinds served, and what it reads at its start; one controller may watch another's kind."""
-        found = [definition_of(kind.kind) for kind in self._operator.kinds]
-        found += [definition(self._operator.module, path) for path in self._operator.definitions]
+        found = [definition_of(kind.kind) for kind in self.operator.kinds]
+        found += [definition(self.operator.module, path) for path in self.operator.definitions]
         self._definitions = [definitions.name_of(one) for one in found]
         await asyncio.gather(*(definitions.define(self._client, one) for one in found))
         for one in self._configuration:
@@ -96,8 +114,16 @@ class _Beside:
         """Run it; it answers when this returns."""
         for one in self._webhooks:
             await self._client.create(f"{_ADMISSION}/{_PLURALS[one['kind']]}", one)
+        await self.run()
+
+    async def run(self) -> None:
+        """Let it run, again perhaps."""
         self._program.start()
         await until(self._is_answered, seconds=180, describe=self._last_words)
+
+    async def kill(self) -> None:
+        """End it; what is registered of it stays."""
+        await self._program.kill()
 
     def check(self) -> None:
         """Raise ``ProgramEnded`` if the controller does not run."""
@@ -125,13 +151,13 @@ class _Beside:
         self.check()
         if not self._webhooks:
             return True
-        for one in self._operator.named:
+        for one in self.operator.named:
             if await read_or_none(self._client, one.path) is None:
                 try:
                     await self._client.create(one.collection, one.body)
                 except StatusError:
                     return False
-        kind, body = self._operator.kinds[0], self._operator.probe
+        kind, body = self.operator.kinds[0], self.operator.probe
         named = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "probe"}, **body}
         try:
             stored: Json | None = await self._client.create(f"{kind.path('default')}?dryRun=All", named)
@@ -139,7 +165,7 @@ class _Beside:
             if "denied the request" not in str(error):
                 return False
             stored = None
-        return self._operator.is_answer(stored)
+        return self.operator.is_answer(stored)
 
 
 def _program_of(operator: Operator) -> list[str | Path]:

@@ -52,6 +52,7 @@ RAY_JOB = Kind(
     fails_because="AppFailed",
     is_suspended=lambda found: _status(found).get("jobDeploymentStatus") == "Suspended",
     pods_label=OF,
+    parts=("submitter", "head", "worker"),
     is_running=lambda found: _status(found).get("jobDeploymentStatus") == "Running",
     with_pod_annotations=lambda _, annotations: {"rayClusterSpec": _head_annotations(annotations)},
 )
@@ -62,6 +63,7 @@ RAY_CLUSTER = Kind(
     managed_by=MULTIKUEUE,
     is_suspended=lambda found: _status(found).get("state") == "suspended",
     pods_label=OF,
+    parts=("head", "worker"),
     is_running=lambda found: _status(found).get("state") == "ready",
     with_pod_annotations=lambda _, annotations: _head_annotations(annotations),
 )
@@ -75,6 +77,7 @@ RAY_SERVICE = Kind(
     is_changed_while_held=False,
     is_suspended=_is_not_ready,
     pods_label=OF,
+    parts=("head", "worker"),
     is_running=_is_ready,
     with_pod_annotations=lambda spec, _: {},
 )

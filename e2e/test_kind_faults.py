@@ -10,16 +10,19 @@ import os
 from collections.abc import AsyncIterator
 from functools import partial
 
+import pytest
 import pytest_asyncio
 
 from e2e import kind_choice, kind_wave, operators
-from e2e.controlplane.client import Json
+from e2e.controlplane.client import Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import WORKER
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, uid, until
+from e2e.jobs import Scene, annotation, uid, until
 from e2e.lives import KINDS, Kind, Lives, end
 from e2e.manager import ManagerProcess
+from e2e.operator_table import TEKTON
+from e2e.operators import Controllers
 from e2e.proxy import Proxy
 from e2e.recorder import Recorder
 
@@ -30,10 +33,10 @@ STAYS_SECONDS = 8.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def served(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[None]:
+async def served(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[Controllers]:
     """Both kinds are served and run everywhere."""
-    async with operators.running(management, east, west, operators=kind_choice.operators()):
-        yield
+    async with operators.running(management, east, west, operators=kind_choice.operators()) as controllers:
+        yield controllers
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")
@@ -49,7 +52,7 @@ async def nothing_stays(management: ControlPlane, fresh_namespace: str) -> Async
 
 @kind_choice.each()
 async def test_sources_deleted_while_the_manager_is_down_go_at_its_start(
-    kind: Kind, served: None, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+    kind: Kind, served: Controllers, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
 ) -> None:
     """D10: with their pods; one that was made anew meanwhile has a mirror of its own, one that was kept goes on."""
     async with ManagerProcess.start(management, {"east": east, "west": west}, settings=SETTINGS) as manager:
@@ -75,7 +78,7 @@ async def test_sources_deleted_while_the_manager_is_down_go_at_its_start(
 
 @kind_choice.each()
 async def test_a_source_deleted_while_its_worker_is_unreachable_goes_there_on_reconnect(
-    kind: Kind, served: None, management: ControlPlane, east: ControlPlane, scene: Scene
+    kind: Kind, served: Controllers, management: ControlPlane, east: ControlPlane, scene: Scene
 ) -> None:
     """D10: what runs there ends meanwhile is told as well, and nothing has failed for the outage."""
     async with (
@@ -112,7 +115,7 @@ async def behind(proxy: Proxy, manager: ManagerProcess, plane: ControlPlane) -> 
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def breakable(served: None, management: ControlPlane, fresh_namespace: str) -> AsyncIterator[Scene]:
+async def breakable(served: Controllers, management: ControlPlane, fresh_namespace: str) -> AsyncIterator[Scene]:
     """The worker ``north`` with both kinds, of one test alone, which may break it."""
     async with Cluster.start("north", WORKER) as north, operators.running(north, operators=kind_choice.operators()):
         one = Scene(management, {"north": north}, fresh_namespace)
@@ -157,7 +160,7 @@ async def test_a_workers_api_server_that_is_killed_fails_nothing(breakable: Scen
 
 
 async def test_a_mixed_wave_in_which_the_manager_is_killed_runs_each_once(
-    served: None, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+    served: Controllers, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
 ) -> None:
     """SIGKILL at any moment, Jobs beside JobSets of the same names and others: one mirror each, and its own end."""
     workers = {"east": east, "west": west}
@@ -166,7 +169,7 @@ async def test_a_mixed_wave_in_which_the_manager_is_killed_runs_each_once(
 
 @kind_choice.each()
 async def test_a_definition_that_goes_in_the_middle_and_comes_back_costs_no_other_kind(
-    kind: Kind, served: None, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+    kind: Kind, served: Controllers, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
 ) -> None:
     """D23: on the management cluster its sources go with it, and their mirrors once it is served again; no sooner."""
     other = next(one for one in KINDS if one is not kind)
@@ -190,7 +193,7 @@ async def test_a_definition_that_goes_in_the_middle_and_comes_back_costs_no_othe
 
 @kind_choice.each()
 async def test_a_workers_definition_that_goes_and_comes_back_fails_what_was_there_only_then(
-    kind: Kind, served: None, management: ControlPlane, east: ControlPlane, scene: Scene
+    kind: Kind, served: Controllers, management: ControlPlane, east: ControlPlane, scene: Scene
 ) -> None:
     """D23: its mirrors went with it, which is known when it is served again; new ones run there then."""
     async with ManagerProcess.start(management, {"east": east}, settings=SETTINGS) as manager:
@@ -214,3 +217,39 @@ async def test_a_workers_definition_that_goes_and_comes_back_fails_what_was_ther
             await until(lives.mirrors, describe=lives.describe)
             await lives.until_running()
         await lives.until_well("later")
+
+
+def has_webhook(kind: Kind) -> bool:
+    """Whether its own controller is asked for what is written of it."""
+    return any(one.webhooks for one in kind.operators if kind.resource in one.kinds)
+
+
+@kind_choice.each(has_webhook)
+async def test_a_webhook_that_is_down_on_the_management_cluster_keeps_nothing_but_annotations_waiting(
+    kind: Kind, served: Controllers, management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """D25: it is asked for objects, not for statuses; what is for people follows. Tekton's is asked for both.
+
+    One is placed, runs and ends meanwhile, as do those of another kind; users' own changes are refused.
+    """
+    other = next(one for one in KINDS if one is not kind)
+    async with ManagerProcess.start(management, {"east": east}, settings=SETTINGS) as manager:
+        lives, others = (Lives(scene, one, manager.managed_by) for one in (kind, other))
+        await manager.annotate_worker("east", {"cordoned": "true"})
+        await lives.create(run_for="never")
+        await lives.until(lambda found: annotation(found, "waiting-because"))
+        async with served.away(management, kind.resource):
+            await manager.annotate_worker("east", {"cordoned": None})
+            await others.create("meanwhile")
+            with pytest.raises(StatusError, match="failed calling webhook"):
+                await scene.client.merge(lives.path(), {"metadata": {"labels": {"team": "a"}}})
+            if TEKTON not in kind.operators:
+                await lives.until_running()
+                await lives.end_pods("east")
+                assert not annotation(await lives.until_over(), "assigned-worker")
+            await others.until_well("meanwhile")
+            assert bool(await lives.mirrors()) is (TEKTON not in kind.operators)
+        source = await lives.until(lambda found: annotation(found, "assigned-worker") == "east")
+        assert not annotation(source, "waiting-because")
+        if TEKTON in kind.operators:
+            await lives.until_running()

@@ -1,11 +1,13 @@
 """JobSets and MPIJobs, run by their real controllers: whole lives, as their users see them (D1, D3, D8-D11).
 
 The controllers run on the management cluster, too, where they leave what is ours alone. Further kinds live the same
-lives where a run asks for them (``kind_choice``; ``make kinds``).
+lives where a run asks for them (``kind_choice``; ``make kinds``), and those of their own in ``test_further_lives``.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -13,25 +15,30 @@ import pytest
 import pytest_asyncio
 
 from e2e import kind_choice, operators
-from e2e.controlplane.client import Json
+from e2e.controlplane.client import Json, StatusError
 from e2e.controlplane.plane import ControlPlane
-from e2e.further_lives import APP_WRAPPER, FURTHER, PADDLE_JOB, PYTORCH_JOB, TF_JOB, TRAIN_JOB, XGBOOST_JOB
-from e2e.jobs import Scene, annotation, until
+from e2e.further_lives import FURTHER, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
+from e2e.jobs import Scene, annotation, job, until
 from e2e.lives import MPI_JOB, Kind, Lives, end
 from e2e.manager import ManagerProcess
-from e2e.operator_table import TRAINER
+from e2e.people import Person, may_read, person
 from e2e.played_statuses import said, status_of
 from e2e.ray_lives import RAY, RAY_CLUSTER, RAY_JOB, RAY_SERVICE
+from e2e.serving import serving_manager
+from mirror.kinds.report import PENDING
 from mirror.model import names
+
+HANDED_OVER_SECONDS = 30.0
+"""Nothing but load makes it take more than one or two; a sweep would take minutes."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def manager(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
-    """One for all, as nobody here harms it."""
+    """One for all, as nobody here harms it; it serves users."""
     settings: Json = {"kinds": kind_choice.settings(), "workers": {"watchPods": "labelled"}}
     async with (
         operators.running(management, east, west, operators=kind_choice.operators()),
-        ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as running,
+        serving_manager(management, {"east": east, "west": west}, settings=settings) as running,
     ):
         yield running
 
@@ -42,6 +49,29 @@ async def lives(kind: Kind, manager: ManagerProcess, scene: Scene) -> Lives:
     one = Lives(scene, kind, manager.managed_by)
     await one.prepare()
     return one
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def ann(lives: Lives, manager: ManagerProcess, management: ControlPlane) -> Person:
+    """Who may view the namespace, and objects of the kind."""
+    one = await person(management, lives.scene.namespace, "ann", manager, may_view=True)
+    await may_read(lives.scene.client, one, "ann", lives.kind.resource)
+    return one
+
+
+async def stranger(lives: Lives, labels: Json) -> None:
+    """Let the pod of a Job of the worker's own have these labels, but those of a Job alone; it runs then."""
+    of_a_job = ("controller-uid", "job-name", "batch.kubernetes.io/", "apps.kubernetes.io/")
+    taken = {key: value for key, value in labels.items() if not key.startswith(of_a_job)}
+    body, client = job("stranger", run_for="never"), lives.scene.client_of("east")
+    body["spec"]["template"]["metadata"]["labels"] = taken
+    await client.create(lives.scene.jobs("east"), body)
+
+    async def are_running() -> bool:
+        found = await client.list(f"/api/v1/namespaces/{lives.scene.namespace}/pods", labelSelector="job-name=stranger")
+        return [one["status"].get("phase") for one in found] == ["Running"]
+
+    await until(are_running)
 
 
 def theirs(found: Json) -> Json:
@@ -295,101 +325,92 @@ async def test_one_is_cancelled_while_it_runs_and_while_it_waits(lives: Lives) -
         assert not [pod for worker in lives.scene.workers for pod in await lives.pods(worker, "held")]
 
 
-@kind_choice.each(of=[APP_WRAPPER])
-async def test_an_app_wrapper_that_is_tried_again_has_not_failed_before_its_last_try(lives: Lives) -> None:
-    """``done`` of its entry: between two tries, and while it cleans up, it is not over."""
-    again = {"retryLimit": "1", "retryPausePeriodDuration": "1s"}
-    prefixed = {f"workload.codeflare.dev.appwrapper/{key}": value for key, value in again.items()}
-    await lives.create(exit_code=3, annotations=prefixed)
-    source = await lives.until_over(succeeded=False, seconds=300.0)  # it looks at failed pods once a minute
-    assert source["status"]["resettingCount"] == 1
-
-
-@kind_choice.each(of=[TRAIN_JOB])
-async def test_a_train_job_goes_to_the_worker_that_has_its_runtime(lives: Lives) -> None:
-    """Its webhook refuses it where the runtime is missing, which is no reason to wait for that worker."""
-    (given,) = TRAINER.named
-    body = {**given.body, "metadata": {"name": "elsewhere"}}
-    clients = [lives.scene.client, lives.scene.client_of("west")]
-    try:
-        for client in clients:
-            await client.create(given.collection, body)
-        for number in range(4):
-            source = lives.body(f"train-{number}")
-            source["spec"]["runtimeRef"]["name"] = "elsewhere"
-            await lives.scene.client.create(lives.collection, source)
-        for number in range(4):
-            await lives.until_over(f"train-{number}")
-            assert set(await lives.mirrors(f"train-{number}")) == {"west"}
-    finally:
-        for client in clients:
-            await client.delete(f"{given.collection}/elsewhere")
-
-
-@kind_choice.each(of=[RAY_JOB, RAY_CLUSTER, RAY_SERVICE])
-async def test_one_of_ray_whose_managed_by_is_removed_is_handed_over(lives: Lives) -> None:
-    """Its definition admits no other value, but none at all: the operator here takes it, and the mirror goes (D25)."""
+@kind_choice.each()
+async def test_a_user_sees_the_pods_of_the_mirror_and_no_others(lives: Lives, ann: Person) -> None:
+    """By the owners of each up to the recorded mirror, whoever labels alike; and the logs of the first part."""
     await lives.create(run_for="never")
     worker, _ = await lives.until_running()
-    with pytest.raises(Exception, match="managedBy"):
-        await lives.scene.client.merge(lives.path(), {"spec": {"managedBy": "ray.io/kuberay-operator"}})
-    await lives.scene.client.merge(lives.path(), {"spec": {"managedBy": None}})
-    await lives.until_no_mirror()
-    await lives.until_no_pods(worker)
-    await lives.scene.event("train", "ManagedByChanged")
-    await until(lambda: lives.pods(), describe=lives.describe)
+    named, parts = f"{lives.kind}/train".lower(), lives.kind.parts
+    found = await until(partial(lives.pods, worker), partial(are_so_many, len(parts)), describe=lives.describe)
+    await stranger(lives, max((one["metadata"]["labels"] for one in found), key=len))
+
+    listed = json.loads(await ann.mirror("pods", named, "-o", "json"))["items"]
+    assert {one["name"] for one in listed} == {one["metadata"]["name"] for one in found}
+    assert tuple(one["role"].partition("/")[0] for one in listed) == parts
+    said = await ann.says("logs", named, "-n", ann.namespace)
+    assert (said.code, "worker east" in said.errors) == (1, True), said  # no kubelet answers; it was let that far
+    first = [one["name"] for one in listed if one["role"].partition("/")[0] == parts[0]]
+    assert len(found) == 1 or any(f"showing {name} " in said.errors for name in first), said
     await lives.delete()
 
 
-@kind_choice.each(of=[RAY_CLUSTER, RAY_SERVICE])
-@pytest.mark.parametrize("is_elastic", [False, True], ids=["scaled here", "scaled there"])
-async def test_one_of_ray_is_scaled_by_whoever_it_says(lives: Lives, is_elastic: bool) -> None:
-    """``autoscaling`` of its entry: what the worker's autoscaler writes is left alone, where one is asked for."""
-    body = lives.body("train")
-    of_cluster(lives, body["spec"])["enableInTreeAutoscaling"] = is_elastic
-    await lives.scene.client.create(lives.collection, body)
-    worker, _ = await lives.until_running()
-
-    async def seen() -> tuple[int, int, object]:
-        found = (await lives.mirrors())[worker]
-        (group,) = of_cluster(lives, found["spec"])["workerGroupSpecs"]
-        return group["replicas"], len(await lives.pods(worker)) - 1, found["metadata"]["labels"].get("team")
-
-    if is_elastic:
-        await scale(lives, 2, worker=worker)
-        await until(seen, lambda found: found == (2, 2, None), describe=lives.describe)
-    await scale(lives, 3)
-    # What follows after it is there when the other would be.
-    await lives.scene.client.merge(lives.path(), {"metadata": {"labels": {"team": "a"}}})
-    wanted = 2 if is_elastic else 3
-    await until(seen, lambda found: found == (wanted, wanted, "a"), describe=lives.describe)
-
-
-def of_cluster(lives: Lives, spec: Json) -> Json:
-    """The part of its spec that is a RayCluster's."""
-    found: Json = spec["rayClusterConfig"] if lives.kind is RAY_SERVICE else spec
-    return found
-
-
-async def scale(lives: Lives, replicas: int, *, worker: str = "") -> None:
-    """Change the replicas of its workers, as a user here or as an autoscaler there."""
-    client = lives.scene.client_of(worker) if worker else lives.scene.client
-    (group,) = of_cluster(lives, (await client.get(lives.path()))["spec"])["workerGroupSpecs"]
-    changed = {"workerGroupSpecs": [{**group, "replicas": replicas}]}
-    spec = {"rayClusterConfig": changed} if lives.kind is RAY_SERVICE else changed
-    await client.merge(lives.path(), {"spec": spec})
-
-
-@kind_choice.each(of=[RAY_SERVICE])
-async def test_what_a_ray_service_serves_follows(lives: Lives) -> None:
-    """``carry`` of its entry: on the worker the same RayCluster goes on."""
-    await lives.create()
+@kind_choice.each()
+async def test_an_image_that_is_changed_while_it_runs_stays_without_effect(lives: Lives, ann: Person) -> None:
+    """D9: refused where the kind's definition or webhook sees to it; else ``diff`` says what the mirror has not."""
+    await lives.create(run_for="never")
     worker, before = await lives.until_running()
-    serves = "applications: [{name: other}]"
-    await lives.scene.client.merge(lives.path(), {"spec": {"serveConfigV2": serves}})
+    source = await lives.source() or {}
+    edit = {"spec": lives.kind.edited(source["spec"])}
+    assert edit["spec"] != source["spec"]
+    if lives.kind.edit_refused:
+        with pytest.raises(StatusError, match=lives.kind.edit_refused):
+            await lives.scene.client.merge(lives.path(), edit)
+    else:
+        await lives.scene.client.merge(lives.path(), edit)
+    # What follows after it is there when the other would be.
+    changed = await lives.scene.client.merge(lives.path(), {"metadata": {"labels": {"team": "a"}}})
 
-    async def config() -> tuple[object, object]:
-        found = (await lives.mirrors())[worker]
-        return found["spec"]["serveConfigV2"], found["metadata"]["uid"]
+    async def mirror() -> Json:
+        return (await lives.mirrors())[worker]
 
-    await until(config, lambda found: found == (serves, before["metadata"]["uid"]), describe=lives.describe)
+    found = await until(mirror, lambda one: one["metadata"]["labels"].get("team") == "a", describe=lives.describe)
+    identities = [[one["metadata"][key] for key in ("uid", "generation")] for one in (before, found)]
+    assert identities[0] == identities[1]
+    source = await lives.source() or {}
+    assert lives.kind.is_running(source)
+    if not lives.kind.edit_refused:
+        assert source["status"].get("observedGeneration", 0) < changed["metadata"]["generation"]
+        report = json.loads(await ann.mirror("diff", f"{lives.kind}/train".lower(), "-o", "json"))["items"][0]["report"]
+        pending = [one["path"] for one in report["differences"] if one["kind"] == PENDING]
+        assert pending
+        assert {path.rpartition(".")[2] for path in pending} == {"image"}
+    await lives.delete()
+
+
+@kind_choice.each(of=[MPI_JOB, PYTORCH_JOB, RAY_JOB, RAY_CLUSTER, RAY_SERVICE])
+async def test_one_whose_managed_by_is_removed_is_handed_over(lives: Lives) -> None:
+    """D25: the operator of the management cluster takes it at once, the mirror goes, and the status is that one's.
+
+    Ray's definitions admit no other value, but none at all.
+    """
+    await lives.create(run_for="never")
+    worker, mirror = await lives.until_running()
+    if lives.kind in RAY:
+        with pytest.raises(StatusError, match="managedBy"):
+            await lives.set_manager("ray.io/kuberay-operator")
+    await lives.set_manager(None)
+    async with asyncio.timeout(HANDED_OVER_SECONDS):
+        await lives.until_no_mirror()
+    await lives.until_no_pods(worker)
+    event = await lives.scene.event("train", "ManagedByChanged")
+    text = f"is not set now, so that another controller runs it; its mirror on worker {worker} is deleted"
+    assert text in event["message"]
+    await until(lambda: lives.pods(), describe=lives.describe)
+    if lives.kind not in RAY:
+        await end_here(lives)
+        source = await lives.until_over()
+        assert source["metadata"]["uid"] == mirror["metadata"]["labels"][names.SOURCE_UID]
+    await lives.delete()
+
+
+async def end_here(lives: Lives) -> None:
+    """Be the kubelet of the management cluster, which has no node: its pods end well, but an MPIJob's workers."""
+
+    async def ending() -> list[Json]:
+        role = "training.kubeflow.org/job-role"
+        return [one for one in await lives.pods() if one["metadata"]["labels"].get(role) != "worker"]
+
+    expected = 1 if lives.kind is MPI_JOB else 2
+    pods = f"/api/v1/namespaces/{lives.scene.namespace}/pods"
+    for pod in await until(ending, partial(are_so_many, expected), describe=lives.describe):
+        await lives.scene.client.merge(f"{pods}/{pod['metadata']['name']}/status", {"status": {"phase": "Succeeded"}})
