@@ -73,6 +73,8 @@ class KindSchemas:
             published = await self._addresses()
             for path, kind in self._kinds.items():
                 address = published.get(document_of(kind.resource), "")
+                if published and not address:
+                    continue  # it is not served
                 is_other = bool(address) and address != self._read_at.get(path)
                 if path not in self._statuses or kind.is_schema_doubted or is_other:
                     await self._read(path, kind, address)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from mirror.controllers.move_turns import ManagementAbsence
 from mirror.controllers.routes import Routes
 from mirror.controllers.state import MirroringState
 from mirror.kinds.base import Kind
-from mirror.kinds.registry import resource_name
+from mirror.kinds.registry import Kinds, resource_name
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
 from mirror.runtime.backoff import Backoff
+from mirror.runtime.discovering import Discovery
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers, WatchRefusals
 from mirror.telemetry.logs import Log
@@ -45,7 +47,7 @@ def source_informers(
 
     share = state.share
     log, kinds = state.environment.log, state.sources.kinds
-    refusals = WatchRefusals(log)
+    refusals, discovery = WatchRefusals(log), _discovery(management, kinds, log)
 
     def hooks_of(kind: Kind, namespace: str | None) -> InformerHooks:
         what = resource_name(kind) + (f" in namespace {namespace}" if namespace else "")
@@ -54,13 +56,16 @@ def source_informers(
             absence.note(error)
             refusals.on_trouble(what, error)
 
-        return InformerHooks(
+        usual = InformerHooks(
             partial(routes.on_source, kind),
             partial(routes.on_event, kind),
             on_trouble=on_trouble,
             on_healthy=partial(refusals.on_listed, what),
-            on_absent=partial(_warn_absent, log, kind) if kind.can_vanish else None,
         )
+        if discovery is None or not kind.can_vanish:
+            return usual
+        wait = partial(discovery.wait_until_served, kind.resource)
+        return replace(usual, on_absent=partial(_warn_absent, log, kind), wait_until_served=wait)
 
     return Informers(
         {
@@ -78,7 +83,14 @@ def source_informers(
         log=log,
         on_restart=state.environment.metrics.on_task_restart,
         refusals=refusals,
+        discovery=discovery,
     )
+
+
+def _discovery(management: Client, kinds: Kinds, log: Log) -> Discovery | None:
+    """By which kinds are found that come to be served; None where none can."""
+    optional = [kind.resource for kind in kinds if kind.can_vanish]
+    return Discovery(lambda: management, optional, of_workers=False, log=log) if optional else None
 
 
 def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:

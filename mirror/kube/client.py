@@ -14,7 +14,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Protocol
+from http import HTTPStatus
+from typing import NamedTuple, Protocol
 
 from multidict import CIMultiDict
 
@@ -56,6 +57,15 @@ class Uncounted:
 
     def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
         """Nothing."""
+
+
+class Tagged(NamedTuple):
+    """An answer that has a version."""
+
+    body: bytes | None
+    """None: it is still the version that the request named."""
+    tag: str
+    """Its ETag; empty: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +150,13 @@ class Client:
             BadAnswer: what answered is not the Kubernetes API.
             ApiError: the server refused it; a subclass by meaning.
         """
-        if not self._limiter.acquire_nowait(urgent=request.urgent):
-            await self._limiter.acquire(urgent=request.urgent, rank=request.rank, flow=request.flow)
-        with _Counted(self, request) as counted:
-            answer = await self._exchange(request)
-            counted.code = str(answer.status)
-            self._compare_clocks(answer.headers.get("Date", ""))
-            if answer.status >= 400:
-                raise self._refusal(answer)
-            content_type = JSON if request.any_type else answer.headers.get("Content-Type", "")
-            _require_json(answer.status, content_type)
-        return answer.body
+        return (await self._answer(request)).body
+
+    async def send_tagged(self, request: Request) -> Tagged:
+        """As ``send``, with the answer's version; without a body where that is the request's ``if_none_match``."""
+        answer = await self._answer(request)
+        body = None if answer.status == HTTPStatus.NOT_MODIFIED else answer.body
+        return Tagged(body, answer.headers.get("ETag", ""))
 
     async def send_object(self, request: Request) -> Object:
         """As ``send``, decoded; raises ``BadAnswer`` when it is no object."""
@@ -202,6 +208,21 @@ class Client:
     async def close(self) -> None:
         """Close all connections; requests under way fail, later ones find it unreachable."""
         await self._transport.close()
+
+    async def _answer(self, request: Request) -> Answer:
+        """Carry out one request; raises as ``send``."""
+        if not self._limiter.acquire_nowait(urgent=request.urgent):
+            await self._limiter.acquire(urgent=request.urgent, rank=request.rank, flow=request.flow)
+        with _Counted(self, request) as counted:
+            answer = await self._exchange(request)
+            counted.code = str(answer.status)
+            self._compare_clocks(answer.headers.get("Date", ""))
+            if answer.status >= 400:
+                raise self._refusal(answer)
+            if answer.status != HTTPStatus.NOT_MODIFIED or not request.if_none_match:
+                content_type = JSON if request.any_type else answer.headers.get("Content-Type", "")
+                _require_json(answer.status, content_type)
+        return answer
 
     async def _exchange(self, request: Request) -> Answer:
         usual = amounts.MOST_PAGE_BYTES if request.verb == "list" else amounts.MOST_OBJECT_BYTES
@@ -283,6 +304,9 @@ class Client:
                 headers["Content-Type"] = request.content_type
             headers.extend(identity)
             self._headers[wanted] = headers
+        if request.if_none_match:
+            headers = headers.copy()
+            headers["If-None-Match"] = request.if_none_match
         return identity, headers
 
     def _refusal(self, answer: Answer) -> KubeError:

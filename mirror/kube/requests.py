@@ -65,6 +65,8 @@ class Request:
     """Whether JSON may come under another content type: the index of OpenAPI documents is ``text/plain``."""
     compressed: bool = False
     """Whether the answer may come compressed (gzip), as API servers send long lists where that is accepted."""
+    if_none_match: str = ""
+    """An ETag: where what is requested still has it, the answer is empty (``Client.send_tagged``)."""
 
     @property
     def needs_permit(self) -> bool:

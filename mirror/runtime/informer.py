@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
@@ -52,7 +52,7 @@ LISTING_SILENT_SECONDS = 30.0
 """Nothing holds up a server that is to say what there is already, and nobody can work before."""
 JUST_NOW_SECONDS = 1.0
 ABSENT_SECONDS = 15.0
-"""Between two looks for a resource that is not served."""
+"""Between two lists of a resource that is not served, where nobody knows when it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,9 @@ class InformerHooks:
     """Called after each list that was whole, and when what was refused before is found not to be served."""
     on_absent: Callable[[KubeError], None] | None = None
     """Called when it is found that the resource is not served; None: it always is, and anything else is trouble."""
+    wait_until_served: Callable[[], Awaitable[None]] | None = None
+    """Returns once what was found not to be served is worth another list (``discovering``); None: after
+    ``ABSENT_SECONDS`` it is, and after a nudge."""
     weight: int = 1
     """What ``on_change`` costs beside that of a Job, which takes about 50 µs (``turns``)."""
     of_workers: bool = False
@@ -218,6 +221,9 @@ class Informer:
             self._hooks.on_absent(error)
 
     async def _wait_until_served(self) -> None:
+        if (wait := self._hooks.wait_until_served) is not None:
+            await wait()
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(ABSENT_SECONDS):
                 await self._nudge.wait()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
 from mirror.kube.errors import KubeError, refusal_of
+from mirror.runtime.discovering import Discovery
 from mirror.runtime.informer import Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
@@ -45,8 +46,11 @@ class Informers:
         log: Log,
         on_restart: Callable[[str], None] | None = None,
         refusals: WatchRefusals | None = None,
+        discovery: Discovery | None = None,
     ) -> None:
+        """``discovery``: what informers of resources that are not served wait for."""
         self._informers = dict(informers)
+        self._discovery = discovery
         self._refusals = refusals
         self._log = log
         self._on_restart = on_restart
@@ -81,11 +85,21 @@ class Informers:
                     name = f"watch {what}"
                     watch = supervise(name, informer.run, log=self._log, on_restart=self._on_restart)
                     watches.append(scope.create_task(watch, name=name))
+                if self._discovery is not None:
+                    looks = supervise("discovery", self._discovery.run, log=self._log, on_restart=self._on_restart)
+                    watches.append(scope.create_task(looks, name="discovery"))
                 await self._relist.wait()
                 for task in watches:
                     task.cancel()
             for informer in self:
                 informer.expire()  # only now can none of them have taken another version
+
+    def nudge(self) -> None:
+        """See ``Informer.nudge``."""
+        for informer in self:
+            informer.nudge()
+        if self._discovery is not None:
+            self._discovery.look_soon()
 
     def list_anew(self) -> None:
         """Whoever led until now may have written what a silent watch of ours has not brought (D2)."""

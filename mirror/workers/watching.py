@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from mirror.kinds.base import Kind
@@ -16,6 +16,7 @@ from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.model import names
 from mirror.model.keys import MirrorKey
+from mirror.runtime.discovering import Discovery
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.store import EVERYWHERE
@@ -172,17 +173,21 @@ class MirrorWatches:
         self._prefix_changed.clear()
         settings = self._settings
         namespaces = self.namespaces
+        optional = [kind.resource for kind in settings.kinds if kind.can_vanish]
+        discovery = Discovery(client, optional, of_workers=True, log=self._log) if optional else None
 
         def on_absent(kind: Kind, error: KubeError) -> None:
             self._log.warning("kind not served", kind=kind.name, error=error)
             hooks.on_absent()
 
         def hooks_of(kind: Kind) -> InformerHooks:
-            absent = partial(on_absent, kind) if kind.can_vanish else None
-            on_change = self.of(kind).on_change
-            return InformerHooks(
-                on_change, on_trouble=hooks.on_trouble, on_healthy=hooks.on_healthy, on_absent=absent, of_workers=True
+            usual = InformerHooks(
+                self.of(kind).on_change, on_trouble=hooks.on_trouble, on_healthy=hooks.on_healthy, of_workers=True
             )
+            if discovery is None or not kind.can_vanish:
+                return usual
+            wait = partial(discovery.wait_until_served, kind.resource)
+            return replace(usual, on_absent=partial(on_absent, kind), wait_until_served=wait)
 
         self._informers = Informers(
             {
@@ -197,6 +202,7 @@ class MirrorWatches:
                 for namespace in namespaces
             },
             log=self._log,
+            discovery=discovery,
         )
 
     async def run(self) -> None:
@@ -208,9 +214,8 @@ class MirrorWatches:
         await self._prefix_changed.wait()
 
     def nudge(self) -> None:
-        """See ``Informer.nudge``."""
-        for informer in self._informers:
-            informer.nudge()
+        """See ``Informers.nudge``."""
+        self._informers.nudge()
 
     def list_anew(self) -> None:
         """See ``Informers.list_anew``."""

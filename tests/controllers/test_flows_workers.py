@@ -113,9 +113,8 @@ async def test_a_kind_that_is_not_served_keeps_no_worker_lost() -> None:
     """D13, D23: its watch was rejected like all others, and last of all; it is not there, and what is there answers."""
     world = World()
     east = world.add_worker("east")
+    east.arrange("watch", "jobsets", Refused(401, "Unauthorized"), times=1)
     async with manager_of(world, kinds=kinds_of([KindEntry(kind="JobSet")])) as manager:
-        await manager.settle(5)
-        east.arrange("watch", "jobsets", Refused(401, "Unauthorized"), times=1)
         await manager.settle(3 * ABSENT_SECONDS)
         assert manager.mirroring.registry.workers["east"].is_reachable
         world.create(job())

@@ -279,3 +279,15 @@ async def test_a_status_of_very_many_levels_ends_nothing() -> None:
                 await asyncio.sleep(INTERVAL_SECONDS)
                 one.dropped()
         assert one.counted[0] == "JobSet"
+
+
+async def test_what_the_index_does_not_list_is_not_asked_for() -> None:
+    """Of twelve kinds that a cluster does not serve that would be twelve requests a minute."""
+    settings, cluster = parse(SETTINGS, "mirror.yaml"), Cluster()
+    cluster.is_defined = True
+    found = kinds_by_path(kinds_of(settings.kinds), settings.kinds)
+    running = asyncio.create_task(KindSchemas(cast(Client, cluster), found, log=cast(Log, Lines())).run())
+    await asyncio.sleep(5 * INTERVAL_SECONDS + 1)
+    assert [path for path in cluster.requests if "jobset" in path] == []
+    assert cluster.reads() == 1
+    running.cancel()

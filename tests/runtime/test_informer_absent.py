@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -26,7 +26,7 @@ NOT_SERVED = Refused(404, "NotFound")
 class Watched:
     """An informer of something optional, and what it has told."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, wait_until_served: Callable[[], Awaitable[None]] | None = None) -> None:
         self.store = Store()
         self.changes: list[tuple[str, Change]] = []
         self.troubles: list[KubeError] = []
@@ -38,6 +38,7 @@ class Watched:
             on_trouble=self.troubles.append,
             on_healthy=self._on_healthy,
             on_absent=self.absences.append,
+            wait_until_served=wait_until_served,
         )
         self.informer = Informer(Scope(JOBS), self.store, client=lambda: client, hooks=hooks)
 
@@ -51,8 +52,10 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching(wire: Wire) -> AsyncIterator[Watched]:
-    watched = Watched(wire)
+async def watching(
+    wire: Wire, wait_until_served: Callable[[], Awaitable[None]] | None = None
+) -> AsyncIterator[Watched]:
+    watched = Watched(wire, wait_until_served)
     async with asyncio.TaskGroup() as scope:
         task = scope.create_task(watched.informer.run(), name="informer")
         await asyncio.sleep(0.1)
@@ -133,3 +136,26 @@ async def test_a_nudge_asks_at_once() -> None:
         watched.informer.nudge()
         await asyncio.sleep(0.1)
         assert not watched.informer.is_absent
+
+
+async def test_who_knows_better_says_when_to_list_again() -> None:
+    """However long that takes; a nudge is for who does."""
+    wire = wire_to("c")
+    wire.arrange("watch", "jobs", NOT_SERVED, times=2)
+    turn = asyncio.Event()
+
+    async def wait_until_served() -> None:
+        await turn.wait()
+        turn.clear()
+
+    async with watching(wire, wait_until_served) as watched:
+        watched.informer.nudge()
+        await asyncio.sleep(10 * ABSENT_SECONDS)
+        assert (len(wire.sent), watched.informer.is_absent, watched.informer.is_synced) == (1, True, True)
+        turn.set()
+        await asyncio.sleep(10 * ABSENT_SECONDS)
+        assert (len(wire.sent), watched.informer.is_absent) == (2, True)
+        turn.set()
+        await asyncio.sleep(1)
+        assert not watched.informer.is_absent
+        assert len(watched.absences) == 1

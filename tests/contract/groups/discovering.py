@@ -5,9 +5,11 @@ Only what is served by both counts: a real server has many more kinds.
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeAlias
 
-from tests.contract.answer import Wrong
+from mirror.kube.aggregated import ACCEPT
+from tests.contract.answer import Answer, Wrong
 from tests.contract.api import Api
 from tests.contract.case import Group
 from tests.contract.like import TEXT, differences
@@ -262,3 +264,78 @@ async def scopes_and_singular_names(api: Api) -> None:
         "cronjobs": "cronjob",
         "jobs": "job",
     }
+
+
+@cases.case
+async def aggregated_discovery_is_not_sent_again_until_it_has_changed(api: Api) -> None:
+    """By the tag as it came; other cases' definitions may change it between two requests."""
+    tag = "never"
+
+    async def ask() -> Answer:
+        nonlocal tag
+        answer = await api.get("/apis", accept=ACCEPT, headers={"if-none-match": tag})
+        tag = answer.header("etag")
+        assert re.fullmatch('"[0-9A-F]+"', tag), tag
+        assert answer.header("vary") == "Accept"
+        if answer.status == 200:
+            assert answer.header("content-type") == _AGGREGATED
+            assert answer.body["kind"] == "APIGroupDiscoveryList"
+        return answer
+
+    assert (await ask()).status == 200
+    unchanged = await api.repeat(ask, lambda answer: answer.status == 304)
+    assert unchanged.text == ""
+    listed = await api.get("/apis", accept=ACCEPT, headers={"if-none-match": f'"0", {tag}'})
+    assert listed.status == 200
+
+
+@cases.case
+async def aggregated_discovery_is_everybody_s(api: Api) -> None:
+    """Who is authenticated needs no permission for it."""
+    answer = await api.impersonating("somebody").get("/apis", accept=ACCEPT)
+    assert answer.ok()["kind"] == "APIGroupDiscoveryList"
+
+
+@cases.case
+async def a_definition_that_goes_takes_no_new_objects_in_the_aggregated_form(api: Api) -> None:
+    """It stays there, current, as long as an object's finalizer keeps it."""
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    }
+    spec = {
+        "group": "OURS.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "mortals", "kind": "Mortal"},
+        "versions": [version],
+    }
+    target = "customresourcedefinitions/mortals.OURS.example.com"
+    objects = "/apis/OURS.example.com/v1/namespaces/OURS/mortals"
+    (await api.post("customresourcedefinitions", {"metadata": {"name": "mortals.OURS.example.com"}, "spec": spec})).ok(
+        201
+    )
+
+    def verbs(answer: Answer) -> list[str] | None:
+        """None where it is not listed."""
+        named = [group for group in answer.ok()["items"] if group["metadata"]["name"] == "OURS.example.com"]
+        found = [one for group in named for one in group["versions"]]
+        if not found:
+            return None
+        [one] = found
+        assert (one["version"], one["freshness"]) == ("v1", "Current")
+        [resource] = one["resources"]
+        assert resource["resource"] == "mortals"
+        return sorted(resource["verbs"])
+
+    async def until(wanted: list[str] | None) -> None:
+        await api.repeat(lambda: api.get("/apis", accept=ACCEPT), lambda answer: verbs(answer) == wanted)
+
+    await until(_VERBS)
+    body = {"apiVersion": "OURS.example.com/v1", "kind": "Mortal", "metadata": {"name": "a", "finalizers": ["e.com/f"]}}
+    await api.repeat(lambda: api.post(objects, body), lambda answer: answer.status in (201, 409))
+    (await api.delete(target)).ok(200)
+    await until(["delete", "deletecollection", "get", "list", "watch"])
+    (await api.patch(f"{objects}/a", {"metadata": {"finalizers": None}})).ok(200)
+    await until(None)
