@@ -104,6 +104,43 @@ async def test_a_kind_that_no_worker_serves_waits_for_its_definition(manager: Ma
     await until(lambda: mirror_of(scene, JOBSETS))
 
 
+async def test_a_worker_with_an_older_definition_gets_none_and_its_field_is_named(
+    manager: ManagerProcess, scene: Scene
+) -> None:
+    """A release without suspension, say: its operator reads it on the worker's Secret, its user on the JobSet."""
+    client, older = scene.client_of("east"), definition_of("JobSet")
+    for version in older["spec"]["versions"]:
+        del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["suspend"]
+
+    async def about_worker() -> list[str]:
+        path = f"/api/v1/namespaces/{manager.namespace}/events"
+        listed = await scene.client.list(path, fieldSelector="involvedObject.name=east")
+        return [one["message"] for one in listed if one["reason"] == "InvalidKindEntry"]
+
+    async def absences() -> int:
+        lines = [line for line in manager.log_lines() if "kind not served" in line and "worker=east" in line]
+        return len([line for line in lines if "JobSet" in line])
+
+    before = await absences()
+    await undefine(client, jobsets.NAME)
+    try:
+        await until(absences, lambda found: found > before)  # else the definition is known, and read again in an hour
+        await define(client, older)
+        (text,) = await until(about_worker)
+        assert "suspend.path: spec.suspend is no field of JobSet; this worker gets no JobSet until" in text
+        await scene.client.create(JOBSETS.path(scene.namespace), job_set(NAME, manager.managed_by))
+        path = JOBSETS.path(scene.namespace, NAME)
+        text = "with all required fields: east: its definition lacks required fields (spec.suspend)"
+        await scene.client.wait_until(path, unplaced("KindNotServed", text))
+        await told(scene, "KindNotServed", text)
+        assert await mirror_of(scene, JOBSETS) is None
+    finally:
+        await undefine(client, jobsets.NAME)
+        await jobsets.define(client)
+    await scene.client.wait_until(path, is_placed)
+    await until(lambda: mirror_of(scene, JOBSETS))
+
+
 async def test_one_whose_time_is_over_and_that_a_policy_keeps_says_so(
     manager: ManagerProcess, scene: Scene, east: ControlPlane
 ) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from mirror.batch import rule_names
 from mirror.connecting import Connections
-from mirror.controllers.events import warn_about_worker
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import mirroring_settings
@@ -38,7 +37,6 @@ from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring
 from mirror.workers.registry import Registry
 from mirror.workers.renewing import Renewer
-from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:
     from mirror.controllers.tracing import Traces  # only where traces are wanted
@@ -316,16 +314,11 @@ def _check_kinds(manager: Manager, management: Client, kinds: Kinds, environment
     """Have the entries of kinds compared with what clusters publish of them."""
     # Only where there are some.
     from mirror.controllers.kind_schemas import KindSchemas, kinds_by_path
-    from mirror.controllers.worker_schemas import WorkerSchemas
+    from mirror.controllers.worker_schemas import schemas_of_workers
 
-    registry, mirroring = manager.registry, manager.mirroring
+    mirroring = manager.mirroring
     by_path = kinds_by_path(kinds, manager.settings.kinds)
     unknown = environment.metrics.kind_unknown_fields
-
-    def warn(worker: Worker, reason: str, text: str) -> None:
-        if (origin := registry.origin_of(worker.name)) is not None:
-            warn_about_worker(mirroring.recorder, origin, reason, text)
-
     here = KindSchemas(
         management,
         by_path,
@@ -333,14 +326,10 @@ def _check_kinds(manager: Manager, management: Client, kinds: Kinds, environment
         count=lambda kind, count: unknown.labels(management.name, kind).set(count),
         log=environment.log,
     )
-    there = WorkerSchemas(
-        lambda: registry.workers.values(),
-        by_path,
-        warn=warn,
-        is_working=lambda: manager.is_working,
-        environment=environment,
-    )
-    manager.kept += [("check kinds", here.run), ("check kinds of workers", there.run)]
+    manager.kept.append(("check kinds", here.run))
+    if manager.sharded is None:  # else each instance asks its own workers
+        there = schemas_of_workers(mirroring, by_path, is_working=lambda: manager.is_working, environment=environment)
+        manager.kept.append(("check kinds of workers", there.run))
 
 
 def _first(failure: BaseException) -> BaseException:

@@ -14,6 +14,7 @@ from mirror.connecting import Connections
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.kube.client import Client
+from mirror.kube.permits import WritePermit
 from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import LeaseSettings
@@ -31,6 +32,7 @@ class _Instance:
 
     mirroring: Mirroring
     renewer: Renewer
+    more: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = ()
 
     @property
     def background(self) -> tuple[tuple[str, Callable[[], Awaitable[None]]], ...]:
@@ -38,6 +40,7 @@ class _Instance:
             ("watch sources", self.mirroring.watch),
             ("keep workers", self.mirroring.registry.run),
             ("renew tokens", self.renewer.run),
+            *self.more,
         )
 
     async def lead(self) -> None:
@@ -126,10 +129,28 @@ class Sharded:
                 environment=environment,
             )
             self._mirrorings[share] = mirroring
-            yield _Instance(mirroring, renewer)
+            yield _Instance(mirroring, renewer, self._checks_of(mirroring, share, permit))
         finally:
             self._mirrorings.pop(share, None)
             await client.close()
+
+    def _checks_of(
+        self, mirroring: Mirroring, share: Share, permit: WritePermit
+    ) -> tuple[tuple[str, Callable[[], Awaitable[None]]], ...]:
+        """What compares entries of kinds with the definitions of the share's workers, where there are some of both."""
+        entries = self._settings.kinds
+        if not (entries and share.follows):
+            return ()
+        from mirror.controllers.kind_schemas import kinds_by_path  # only where there are some
+        from mirror.controllers.worker_schemas import schemas_of_workers
+
+        schemas = schemas_of_workers(
+            mirroring,
+            kinds_by_path(self._wanted.kinds, entries),
+            is_working=lambda: permit.seconds_left() > 0,
+            environment=self._environment,
+        )
+        return (("check kinds of workers", schemas.run),)
 
 
 def _because(obstacle: str) -> str:

@@ -178,4 +178,5 @@ class Candidates:
                 reserved=reserved_namespaces(self.closed_namespaces, worker.token.namespace),
             ),
             unserved=worker.unserved_kinds,
+            incomplete=worker.incomplete_kinds,
         )

@@ -224,7 +224,7 @@ class Routes:
         if old is not None and old.metadata.uid == found.metadata.uid and store.read_own_write(found):
             self.on_source(kind, old, found, Change.SEEN)
 
-    # -- mirrors: ``workers.worker.WorkerListener`` ----------------------------------------------------------------
+    # -- mirrors: ``workers.worker_hooks.WorkerListener`` ----------------------------------------------------------
 
     def source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None:
         """The source of the name that an object on a worker has; None: there is none."""
@@ -329,7 +329,8 @@ class Routes:
                 self.look_at_mirrors_of(worker)
                 self._sweeps.add(worker.name)
         # A first look that ends as a loss counts too: until then waiting was not blamed on this worker.
-        matters = (is_reachable, is_connecting, (worker.spec, worker.unserved_kinds), worker.is_gone)
+        of_kinds = worker.unserved_kinds, worker.incomplete_kinds
+        matters = (is_reachable, is_connecting, (worker.spec, of_kinds), worker.is_gone)
         if reported != matters:
             self._last_reported[worker.name] = matters
             if not is_reachable and (worker.is_gone or (reported is not None and reported[3])):

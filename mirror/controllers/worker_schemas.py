@@ -1,9 +1,10 @@
 """Whether workers' definitions have the fields that the entries of kinds name, asked of a few workers at a time.
 
 A worker with another release of a kind's controller may lack some: what is carried there is refused, what is read of a
-status is never there. That is logged, counted, and an event on the Secret of the worker, where its operator looks; it
-stops nothing, since what a mirror would lose is refused definitely (``writing_mirrors``). The management cluster's
-definitions are ``kind_schemas``'.
+status is never there. That is logged, counted, and an event on the Secret of the worker, where its operator looks. A
+worker that lacks what no mirror works without gets no objects of the kind (``Worker.incomplete_kinds``), and what is
+there is left alone. All else stops nothing, since what a mirror would lose is refused definitely (``writing_mirrors``).
+The management cluster's definitions are ``kind_schemas``'.
 
 A worker may be hostile (D12): what it says is told of it alone, and it keeps no other from being asked for long.
 """
@@ -14,24 +15,33 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from mirror.controllers.events import warn_about_worker
+from mirror.controllers.mirroring import Mirroring
 from mirror.kinds.declared.kind import DeclaredKind
-from mirror.kinds.declared.schemas import unknown_fields
+from mirror.kinds.declared.schemas import lacking_on_worker, unknown_fields
 from mirror.kube.errors import KubeError
 from mirror.kube.openapi import addresses, document_of, schema_of
+from mirror.model.text import clean
 from mirror.runtime.environment import Environment
+from mirror.runtime.slices import in_slices
 from mirror.workers.worker import Worker
 
-INTERVAL_SECONDS = 60.0
+INTERVAL_SECONDS = 10.0
+"""Between two looks at who is due: a kind that a worker has begun to serve is read before much of it is there."""
 AGAIN_SECONDS = 3600.0
 """What a worker serves changes with a release of a controller there."""
+SOON_SECONDS = 60.0
+"""Where a worker gets nothing of a kind for its definition, or has not published it yet: the index alone is read."""
 RETRY_SECONDS = 600.0
-"""After an answer that tells nothing: a failure, or a definition that is not published (yet)."""
+"""After an answer that tells nothing: a failure, or a document without the definition."""
 ROUND_SECONDS = 30.0
 """For all questions to one worker; what is left is asked in the next round."""
 AT_ONCE = 4
 """Workers that are asked at a time: each may send a document of megabytes."""
 LONGEST_ADDRESS = 300
 """In characters; API servers' have a group, a version and 128 digits. By a longer one nothing is remembered."""
+LONGEST_TEXT = 200
+"""In characters, of the fields that are lacking."""
 EVENT = "InvalidKindEntry"
 
 
@@ -41,6 +51,8 @@ class _Read:
 
     address: str
     unknown: tuple[str, ...]
+    lacking: tuple[str, ...]
+    """The fields that no mirror works without."""
 
 
 class WorkerSchemas:
@@ -97,15 +109,23 @@ class WorkerSchemas:
         self._asked = workers
         gate = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as scope:
-            for worker in workers.values():
-                due = {path: kind for path, kind in self._kinds.items() if self._is_due(worker, path, kind)}
-                if due:
+            async for worker in in_slices(workers.values()):
+                if due := self._due(worker):
                     scope.create_task(self._ask(worker, due, gate))
 
-    def _is_due(self, worker: Worker, path: str, kind: DeclaredKind) -> bool:
-        if not worker.is_reachable or kind.name in worker.unserved_kinds:
-            return False
-        return self._clock.monotonic() >= self._due_at.get((worker.name, path), 0.0)
+    def _due(self, worker: Worker) -> dict[str, DeclaredKind]:
+        """The kinds that a worker is to be asked for now, by path."""
+        if not worker.is_reachable:
+            return {}
+        now, unserved = self._clock.monotonic(), worker.unserved_kinds
+        for path, kind in self._kinds.items() if unserved else ():
+            if kind.name in unserved:
+                self._due_at.pop((worker.name, path), None)  # as soon as it is served
+        return {
+            path: kind
+            for path, kind in self._kinds.items()
+            if kind.name not in unserved and now >= self._due_at.get((worker.name, path), 0.0)
+        }
 
     async def _ask(self, worker: Worker, kinds: Mapping[str, DeclaredKind], gate: asyncio.Semaphore) -> None:
         async with gate:
@@ -130,21 +150,25 @@ class WorkerSchemas:
         for path, kind in kinds.items():
             self._ask_again(worker, path, RETRY_SECONDS)  # also where it does not answer in time
             address = published.get(document_of(kind.resource), "")
+            if published and not address:
+                self._ask_again(worker, path, SOON_SECONDS)
+                continue
             try:
-                unknown = await self._unknown(worker, path, kind, address)
+                read = await self._read_definition(worker, path, kind, address)
             except KubeError as error:
                 self._log.debug("schema of a worker not read", worker=worker.name, kind=kind.name, error=error)
                 continue
             if not any(one is worker for one in self._workers()):
                 return  # its metrics are forgotten
-            if unknown is not None:
-                self._ask_again(worker, path, AGAIN_SECONDS)
-                self._tell(worker, path, kind, unknown)
+            if read is not None:
+                self._ask_again(worker, path, SOON_SECONDS if read.lacking else AGAIN_SECONDS)
+                worker.note_incomplete(kind.name, clean(", ".join(read.lacking), longest=LONGEST_TEXT))
+                self._tell(worker, path, kind, read)
 
     def _ask_again(self, worker: Worker, path: str, seconds: float) -> None:
         self._due_at[worker.name, path] = self._clock.monotonic() + seconds
 
-    async def _unknown(self, worker: Worker, path: str, kind: DeclaredKind, address: str) -> tuple[str, ...] | None:
+    async def _read_definition(self, worker: Worker, path: str, kind: DeclaredKind, address: str) -> _Read | None:
         """What its definition lacks; None where it is not published.
 
         Raises:
@@ -154,16 +178,18 @@ class WorkerSchemas:
         last = self._read.pop(key, None)
         if is_kept and last is not None and last.address == address:
             self._read[key] = last
-            return last.unknown
+            return last
         schema = await schema_of(worker.client, kind.resource)
         if schema is None:
             return None
         unknown = tuple(map(str, unknown_fields(kind.entry, schema, path=path)))
+        read = _Read(address, unknown, lacking_on_worker(kind.entry, schema))
         if is_kept:
-            self._read[key] = _Read(address, unknown)
-        return unknown
+            self._read[key] = read
+        return read
 
-    def _tell(self, worker: Worker, path: str, kind: DeclaredKind, unknown: tuple[str, ...]) -> None:
+    def _tell(self, worker: Worker, path: str, kind: DeclaredKind, read: _Read) -> None:
+        unknown = read.unknown
         self._unknown_fields.labels(worker.name, kind.name).set(len(unknown))
         if unknown == self._said.get((worker.name, path), ()):
             return
@@ -173,4 +199,24 @@ class WorkerSchemas:
             return
         for problem in unknown:
             self._log.warning("setting does not fit the kind", worker=worker.name, kind=kind.name, problem=problem)
-        self._warn(worker, EVENT, f"by the definition of {kind.name} here: {'; '.join(unknown)}")
+        follows = f"; this worker gets no {kind.name} until it has these fields" if read.lacking else ""
+        self._warn(worker, EVENT, f"by the definition of {kind.name} here: {'; '.join(unknown)}{follows}")
+
+
+def schemas_of_workers(
+    mirroring: Mirroring,
+    kinds: Mapping[str, DeclaredKind],
+    *,
+    is_working: Callable[[], bool],
+    environment: Environment,
+) -> WorkerSchemas:
+    """For the workers that an instance of mirroring is connected to; arguments as of ``WorkerSchemas``."""
+    registry = mirroring.registry
+
+    def warn(worker: Worker, reason: str, text: str) -> None:
+        if (origin := registry.origin_of(worker.name)) is not None:
+            warn_about_worker(mirroring.recorder, origin, reason, text)
+
+    return WorkerSchemas(
+        lambda: registry.workers.values(), kinds, warn=warn, is_working=is_working, environment=environment
+    )

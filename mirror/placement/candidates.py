@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
@@ -17,11 +17,16 @@ class Obstacle(StrEnum):
     LABELS_DO_NOT_MATCH = "labels do not match worker-selector"
     NAMESPACE = "does not accept the namespace"
     KIND = "does not serve the kind"
+    KIND_INCOMPLETE = "its definition lacks required fields"
     MISCONFIGURED = "misconfigured"
     REFUSED = "refused"
     CORDONED = "cordoned"
     UNREACHABLE = "unreachable"
     FULL = "at capacity"
+
+
+OF_KINDS = (Obstacle.KIND, Obstacle.KIND_INCOMPLETE)
+"""What is in the way of the sources of one kind."""
 
 
 class NamespaceRules(msgspec.Struct, frozen=True):
@@ -71,6 +76,14 @@ class Candidate(msgspec.Struct, frozen=True):
     namespace_rules: NamespaceRules = NamespaceRules()
     unserved: frozenset[str] = frozenset()
     """Kinds that it does not serve (D23)."""
+    incomplete: Mapping[str, str] = {}
+    """Kinds whose definition there lacks fields without which nothing of them can be mirrored, and which those are."""
+
+    def unsuited_kinds(self) -> Iterator[tuple[Obstacle, str]]:
+        """The kinds of which it gets nothing, each with what is in the way."""
+        for obstacle, kinds in zip(OF_KINDS, (self.unserved, self.incomplete), strict=True):
+            for kind in kinds:
+                yield obstacle, kind
 
     @property
     def is_full(self) -> bool:

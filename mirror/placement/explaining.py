@@ -11,12 +11,13 @@ from mirror.placement.candidates import Obstacle, PlacementRequest
 from mirror.placement.index import WorkerIndex
 from mirror.placement.obstacles import IN_TROUBLE, Workers
 from mirror.placement.policy import ScoreOfWorker
-from mirror.placement.reasons import LONGEST_DETAIL, mismatch
+from mirror.placement.reasons import LONGEST_DETAIL, fields_lacking, mismatch
 
 FILTERS: Mapping[Obstacle, str] = {
     Obstacle.LABELS_DO_NOT_MATCH: "worker-selector",
     Obstacle.NAMESPACE: "namespaces",
     Obstacle.KIND: "kinds",
+    Obstacle.KIND_INCOMPLETE: "kind-fields",
     Obstacle.MISCONFIGURED: "configuration",
     Obstacle.REFUSED: "refusals",
     Obstacle.CORDONED: "cordoned",
@@ -112,6 +113,8 @@ def _filter(
     why = str(obstacle)
     if obstacle is Obstacle.LABELS_DO_NOT_MATCH:
         why += mismatch(request, index.labels_of(name))
+    elif obstacle is Obstacle.KIND_INCOMPLETE:
+        why += fields_lacking(request, index, name)
     elif obstacle is Obstacle.REFUSED and name in details:
         why = clean(details[name], longest=LONGEST_DETAIL)
     elif obstacle in IN_TROUBLE and (trouble := index.troubles.text_of(index.bit(name))):

@@ -15,7 +15,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mirror.batch.label_selectors import Requirement
-from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
+from mirror.placement.candidates import OF_KINDS, Candidate, NamespaceRules, Obstacle, PlacementRequest
 from mirror.placement.facts import FactsOfJobs
 from mirror.placement.obstacles import Obstacles, Troubles, Workers
 from mirror.placement.policy import DEFAULT, PlacementPolicy
@@ -70,9 +70,9 @@ class WorkerIndex:
         self._unused_bits: list[Workers] = []
         self._by_key: dict[str, Workers] = {}
         self._by_label: dict[str, dict[str, Workers]] = {}  # by key and value; no key has none
-        # Workers with the same rules about namespaces (few, however many there are), and without a kind.
+        # Workers with the same rules about namespaces (few, however many there are), and where a kind is in the way.
         self._by_rules: dict[NamespaceRules, Workers] = {}
-        self._by_unserved: dict[str, Workers] = {}
+        self._by_kind: dict[tuple[Obstacle, str], Workers] = {}
         self._accepting: dict[str, Workers] = {}
         self._by_glob: dict[str, Workers] = {}
         self._by_obstacle: dict[Obstacle, Workers] = dict.fromkeys(Obstacle, 0)
@@ -159,8 +159,8 @@ class WorkerIndex:
             of_key[value] = of_key.get(value, 0) | bit
         rules = candidate.namespace_rules
         self._by_rules[rules] = self._by_rules.get(rules, 0) | bit
-        for kind in candidate.unserved:
-            self._by_unserved[kind] = self._by_unserved.get(kind, 0) | bit
+        for kind in candidate.unsuited_kinds():
+            self._by_kind[kind] = self._by_kind.get(kind, 0) | bit
 
     def _forget(self, candidate: Candidate, bit: Workers) -> None:
         self.version += 1
@@ -172,8 +172,8 @@ class WorkerIndex:
             if not self._by_label[key]:
                 del self._by_label[key]
         _take_out(self._by_rules, candidate.namespace_rules, bit)
-        for kind in candidate.unserved:
-            _take_out(self._by_unserved, kind, bit)
+        for kind in candidate.unsuited_kinds():
+            _take_out(self._by_kind, kind, bit)
 
     def _judge(self, entry: _Entry) -> None:
         """Note what speaks against a worker for everybody, and where it stands among those that are open."""
@@ -216,7 +216,9 @@ class WorkerIndex:
 
     def fitting(self, request: PlacementRequest) -> Workers:
         """The workers that suit a source, whether they take Jobs at the moment or not."""
-        against = self._by_unserved.get(request.kind, 0) | self._bits_of(request.refused_by)
+        against = self._bits_of(request.refused_by)
+        for obstacle in OF_KINDS:
+            against |= self._by_kind.get((obstacle, request.kind), 0)
         return self._selected(request.selector) & self._accepting_of(request.namespace) & ~against
 
     def best(self, workers: Workers, request: PlacementRequest | None = None) -> str | None:
@@ -288,8 +290,8 @@ class WorkerIndex:
         suiting = {
             Obstacle.LABELS_DO_NOT_MATCH: ~self._selected(request.selector),
             Obstacle.NAMESPACE: ~self._accepting_of(request.namespace),
-            Obstacle.KIND: self._by_unserved.get(request.kind, 0),
             Obstacle.REFUSED: self._bits_of(request.refused_by),
+            **{one: self._by_kind.get((one, request.kind), 0) for one in OF_KINDS},
         }
         for reason in Obstacle:
             yield reason, self.all & (suiting[reason] if reason in suiting else self._by_obstacle[reason])
@@ -380,7 +382,7 @@ class WorkerIndex:
 
 def _matching(candidate: Candidate) -> tuple[object, ...]:
     """What decides whether a worker suits a source."""
-    return candidate.labels, candidate.namespace_rules, candidate.unserved
+    return candidate.labels, candidate.namespace_rules, candidate.unserved, candidate.incomplete
 
 
 def _take_out(sets: dict[K, Workers], key: K, bit: Workers) -> None:

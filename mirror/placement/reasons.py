@@ -29,6 +29,7 @@ REASONS: Mapping[Obstacle, Reason] = {
     Obstacle.LABELS_DO_NOT_MATCH: Reason.NO_MATCHING_WORKER,
     Obstacle.NAMESPACE: Reason.NAMESPACE_NOT_ACCEPTED,
     Obstacle.KIND: Reason.KIND_NOT_SERVED,
+    Obstacle.KIND_INCOMPLETE: Reason.KIND_NOT_SERVED,
     Obstacle.MISCONFIGURED: Reason.WORKERS_MISCONFIGURED,
     Obstacle.REFUSED: Reason.REFUSED_BY_WORKERS,
     Obstacle.CORDONED: Reason.WORKERS_CORDONED,
@@ -72,6 +73,8 @@ def _summary(nearest: Obstacle, request: PlacementRequest) -> str:
             return f"no worker{asked} accepts namespace {request.namespace}"
         case Obstacle.KIND:
             return f"no worker{asked} serves {request.kind}"
+        case Obstacle.KIND_INCOMPLETE:
+            return f"no worker{asked} serves {request.kind} with all required fields"
         case Obstacle.MISCONFIGURED:
             return f"every worker{asked} is misconfigured"
         case Obstacle.REFUSED:
@@ -120,6 +123,12 @@ def mismatch(request: PlacementRequest, labels: Mapping[str, str]) -> str:
                 return ""
             return f" ({key} is {clean(value, longest=LONGEST_LABEL)})" if value is not None else f" (no label {key})"
     return ""
+
+
+def fields_lacking(request: PlacementRequest, index: WorkerIndex, worker: str) -> str:
+    """What a worker's definition of the kind lacks."""
+    fields = index.candidate(worker).incomplete.get(request.kind, "")
+    return f" ({clean(fields, longest=LONGEST_DETAIL)})"
 
 
 def why_there(obstacles: Obstacles, index: WorkerIndex, request: PlacementRequest, worker: str) -> str:
@@ -199,6 +208,8 @@ def _parts(
             yield name, bit, clean(details[name], longest=LONGEST_DETAIL)
         elif reason is Obstacle.LABELS_DO_NOT_MATCH and request is not None:
             yield name, bit, f"{reason}{mismatch(request, index.labels_of(name))}"
+        elif reason is Obstacle.KIND_INCOMPLETE and request is not None:
+            yield name, bit, f"{reason}{fields_lacking(request, index, name)}"
         elif reason in IN_TROUBLE and (trouble := index.troubles.text_of(bit)):
             yield name, bit, f"{reason} ({clean(trouble, longest=LONGEST_DETAIL)})"
         elif reason is not None:

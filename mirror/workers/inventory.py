@@ -70,10 +70,14 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Why what declares it is at fault, as an event's reason. Written for commands, and for those who only assign."""
     unserved: tuple[str, ...] = ()
     """The kinds that it does not serve, by name."""
+    incomplete: dict[str, str] = {}
+    """Kinds whose definition there lacks fields that nothing works without, and which those are; written for who leads
+    next, too, before whom nobody has read the definitions."""
 
-    def with_more(self, refusal: str, unserved: frozenset[str]) -> Entry:
+    def with_more(self, refusal: str, unserved: Iterable[str], incomplete: Mapping[str, str]) -> Entry:
         """The same, and what only those need who assign it."""
-        return msgspec.structs.replace(self, refusal=refusal, unserved=tuple(sorted(unserved)))
+        kinds = {"unserved": tuple(sorted(unserved)), "incomplete": dict(sorted(incomplete.items()))}
+        return msgspec.structs.replace(self, refusal=refusal, **kinds)
 
 
 def kept_labels(labels: Iterable[tuple[str, str]]) -> tuple[dict[str, str], int]:
@@ -203,4 +207,6 @@ def _brief(entry: Entry) -> Entry:
         by = said.by if len(said.by) <= LONGEST_BRIEF else said.by[: LONGEST_BRIEF - 1] + CUT
         key, account = (text if len(text) <= LONGEST_BRIEF else "" for text in (said.key, said.account))
         said = msgspec.structs.replace(said, by=by, labels={}, more_labels=more, key=key, account=account)
-    return msgspec.structs.replace(entry, reason=entry.reason[:LONGEST_BRIEF], remark="", declared=said)
+    incomplete = {kind: fields[:LONGEST_BRIEF] for kind, fields in entry.incomplete.items()}
+    reason = entry.reason[:LONGEST_BRIEF]
+    return msgspec.structs.replace(entry, reason=reason, remark="", declared=said, incomplete=incomplete)

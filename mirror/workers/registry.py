@@ -134,9 +134,9 @@ class Registry:
         self._is_leading = True
         self._settling_since = self.clock.monotonic()
         self._add_lost()
-        for worker in list(self.workers.values()):
+        for worker, entry in [(one, self._record.known.entry(one.name)) for one in self.workers.values()]:
             worker.use_prefix(self.prefix_in_use(worker))
-            worker.check_again(parse_time(self._record.known.entry(worker.name).lost_since))
+            worker.check_again(entry)
         self._record.write_soon()
         for name in self._declarations.names():
             self._report_refused(name)
@@ -291,7 +291,7 @@ class Registry:
         if origin is not None and self._is_leading:
             self._hooks.warn(origin, reason, message)
 
-    # -- what workers need (``worker.WorkerHost``) -------------------------------------------------------------
+    # -- what workers need (``worker_hooks.WorkerHost``) -------------------------------------------------------
 
     async def connect(self, spec: WorkerSpec) -> Client:
         return await self.connect_with(spec.name, spec.kubeconfig)
@@ -387,7 +387,7 @@ class Registry:
         )
         # Who assigns it for a slot knows only what is written; so do commands.
         has_slot = self._settings.share.slot is not None
-        entry = entry.with_more(worker.refusal, worker.unserved_kinds if has_slot else frozenset())
+        entry = entry.with_more(worker.refusal, worker.unserved_kinds if has_slot else (), worker.incomplete_kinds)
         if entry == before or connection.state is State.CONNECTING:
             return
         entry = msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=written(connection.since))

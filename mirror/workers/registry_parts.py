@@ -16,7 +16,7 @@ from mirror.telemetry.logs import Log
 from mirror.workers.declarations import Origin, Provider, Report
 from mirror.workers.profile_provider import ProfileProvider
 from mirror.workers.secret_provider import secrets_of_source
-from mirror.workers.worker import WorkerListener
+from mirror.workers.worker_hooks import WorkerListener
 
 
 @dataclass(frozen=True, slots=True)

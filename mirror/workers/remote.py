@@ -54,6 +54,7 @@ class RemoteWorker(Worker):
             return
         self._entry = entry
         self.uid = entry.uid
+        self.incomplete_kinds = entry.incomplete
         state = State(entry.state) if entry.state in tuple(State) else State.CONNECTING
         lost_since = parse_time(entry.lost_since) if state is State.LOST else None
         because = entry.reason if state is State.LOST else ""

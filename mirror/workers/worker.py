@@ -6,25 +6,23 @@ Started and kept by ``registry``. Not here: what is done with mirrors (``control
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 from mirror.kinds.base import Kind
-from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
-from mirror.kube.objects import Meta, Object, Partial
-from mirror.runtime.informer import Change, Informer
+from mirror.kube.objects import Partial
+from mirror.runtime.informer import Informer
 from mirror.runtime.supervise import supervise
-from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, Silence, State
-from mirror.workers.gone_record import NOT_GONE, GoneRecord
-from mirror.workers.inventory import SECRET_GONE
-from mirror.workers.mirrors import MirrorHooks, MirrorStore, StoreHost
+from mirror.workers.fence_record import parse_time
+from mirror.workers.gone_record import NOT_GONE
+from mirror.workers.inventory import SECRET_GONE, Entry
+from mirror.workers.mirrors import MirrorHooks, MirrorStore
 from mirror.workers.pods import PodHost, PodWatches
 from mirror.workers.probes import cluster_uid
 from mirror.workers.session import ClientSession
@@ -32,61 +30,13 @@ from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
 from mirror.workers.verdicts import REJECTIONS, Verdicts, summary_of
 from mirror.workers.watching import MirrorWatches, WatchHooks, WatchSettings
+from mirror.workers.worker_hooks import WorkerHost, WorkerListener
 
 HEARTBEAT_SECONDS = 10.0
 
 
 class _PrefixChanged(Exception):
     """Mirrors are to be watched in other namespaces."""
-
-
-class WorkerHost(StoreHost, Protocol):
-    """What a worker needs of the registry."""
-
-    log: Log
-    kinds: Kinds
-    mirror_selector: str
-    watches_pods: bool
-    gone: GoneRecord
-
-    async def connect(self, spec: WorkerSpec) -> Client: ...
-
-    async def accept_identity(self, worker: Worker, uid: str) -> None:
-        """Raises IdentityRejected, or KubeError when it could not be recorded."""
-
-    async def wait_until_sources_known(self) -> None: ...
-
-    def prefix_in_use(self, worker: Worker) -> str: ...
-
-    async def change_prefix(self, worker: Worker, prefix: str) -> bool:
-        """Raises KubeError when it could not be recorded."""
-
-    def on_transition(self, worker: Worker) -> None: ...
-
-    def on_unknown_dropped(self, worker: Worker) -> None: ...
-
-    def on_too_large(self, worker: Worker) -> None: ...
-
-
-class WorkerListener(Protocol):
-    """Who knows the sources; each change of a worker and its mirrors is reported to it."""
-
-    def is_source(self, kind: Kind, found: Object) -> bool: ...
-
-    def source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None: ...
-
-    def has_source(self, worker: Worker, kind: Kind, found: Meta) -> bool: ...
-
-    def has_sources_on(self, worker: str) -> bool: ...
-
-    def on_mirror_change(
-        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
-    ) -> None: ...
-
-    def on_worker_transition(self, worker: Worker) -> None: ...
-
-    def on_pods_change(self, source_uid: str) -> None:
-        """The pods of a source have another trouble than before."""
 
 
 class Worker:
@@ -139,6 +89,8 @@ class Worker:
         self._no_spec_because = SECRET_GONE
         self.declared_as = "Secret"
         """The kind of what declares it."""
+        self.incomplete_kinds: Mapping[str, str] = {}
+        """Kinds whose definition there lacks fields that nothing works without, and which: known since it was read."""
 
     @property
     def connection(self) -> Connection:
@@ -186,6 +138,13 @@ class Worker:
     def unserved_kinds(self) -> frozenset[str]:
         """The kinds that it does not serve."""
         return self.watches.unserved_kinds
+
+    def note_incomplete(self, kind: str, fields: str) -> None:
+        """Its definition of a kind was read, and lacks these fields; empty: none."""
+        if self.incomplete_kinds.get(kind, "") != fields:
+            others = {name: lacks for name, lacks in self.incomplete_kinds.items() if name != kind}
+            self.incomplete_kinds = {**others, kind: fields} if fields else others
+            self._report_transition()
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -341,12 +300,15 @@ class Worker:
         if self._silence.is_too_long(silent, now, was_connected=self.connection.is_connected):
             raise Unreachable(f"it answers, but its mirrors cannot be watched: {self._trouble or 'no answer'}")
 
-    def check_again(self, lost_since: datetime | None) -> None:
+    def check_again(self, recorded: Entry) -> None:
         """We lead from now on: what we know of it may be of any age, and is found out anew before anything is done.
 
-        Since when it is lost, if it is, is what the record of who led until now says (D13).
+        Since when it is lost, if it is, is what who led until now has recorded (D13), and so is what its definitions
+        lack, until they are read.
         """
-        self.verdicts.begin_anew(lost_since)
+        known = self._host.kinds.by_name
+        self.incomplete_kinds = {kind: lacks for kind, lacks in recorded.incomplete.items() if kind in known}
+        self.verdicts.begin_anew(parse_time(recorded.lost_since))
         self.watches.list_anew()
         self._report_transition()
         self._poke.set()

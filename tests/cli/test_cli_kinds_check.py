@@ -39,9 +39,14 @@ def job_set_kinds() -> Kinds:
     return kinds_of([KindEntry(kind="JobSet")])
 
 
-async def define(api: Api, version: str = "v1alpha2", *, has_status: bool = True) -> None:
-    """JobSets are served, whatever they hold."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+async def define(
+    api: Api, version: str = "v1alpha2", *, has_status: bool = True, schema: dict[str, Any] | None = None
+) -> None:
+    """JobSets are served, by default whatever they hold."""
+    schema = ANYTHING if schema is None else schema
     served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     spec: dict[str, Any] = {
         "group": "jobset.x-k8s.io",
@@ -107,6 +112,29 @@ async def test_each_cluster_is_asked_for_each_kind(clusters: Clusters) -> None:
     await add.add(clusters.asked(no_check=True, kinds="jobset"))
     assert await seen(clusters) == {"management": GRANTED, "east": GRANTED}
     assert (await clusters.check())["kind JobSet"] == GRANTED
+
+
+@pytest.mark.slow
+async def test_a_worker_whose_definition_lacks_what_mirrors_need_gets_none(clusters: Clusters) -> None:
+    """Here that is a failure, there a reason to choose another one; who runs it is said here alone."""
+    await registered(clusters)
+    for plane, side in ((clusters.management, "management"), (clusters.east, "worker")):
+        schema = {"type": "object", "properties": {"spec": {"type": "object"}, "status": ANYTHING}}
+        await define(plane.api, schema=schema)
+        await grant(plane.api, f"{side}-jobset.yaml")
+    await record(clusters, text_of(job_set_kinds()))
+    found = await seen(clusters)
+    lacking = "managedBy.path: spec.managedBy is no field of JobSet; suspend.path: spec.suspend is no field of JobSet"
+    assert found["management"] == ("fail", f"served as v1alpha2; none is placed: {lacking}")
+    assert found["east"] == ("warn", f"served as v1alpha2; {lacking}; this worker gets no JobSet")
+
+    older = {"type": "object", "properties": {"suspend": {"type": "boolean"}}}
+    schema = {"type": "object", "properties": {"spec": older, "status": ANYTHING}}
+    stored = await clusters.east.api.get(f"{DEFINITIONS}/{JOB_SETS}")
+    stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+    await clusters.east.api.replace(f"{DEFINITIONS}/{JOB_SETS}", stored)
+    found = await seen(clusters)
+    assert found["east"] == ("warn", "served as v1alpha2; managedBy.path: spec.managedBy is no field of JobSet")
 
 
 @pytest.mark.slow
@@ -237,7 +265,8 @@ async def test_a_path_that_is_no_field_is_named_by_its_key(clusters: Clusters) -
     await clusters.east.api.create(DEFINITIONS, definition)
     await add.add(clusters.asked(no_check=True, kinds="simulations.example.com"))
     found = await seen(clusters, settings=parse(text, "mirror.yaml"))
-    assert found["east"] == ("warn", "served as v1; suspend.path: spec.pausd is no field of Simulation")
+    said = "served as v1; suspend.path: spec.pausd is no field of Simulation; this worker gets no Simulation"
+    assert found["east"] == ("warn", said)
 
     # Here, nothing of it would be placed.
     version["subresources"] = {"status": {}}

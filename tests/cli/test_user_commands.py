@@ -504,7 +504,7 @@ def test_place_explains_every_filter_and_score(planes: UserFleet, tmp_path: Path
     table = rows(somewhere.split("\n", 2)[2])
     assert somewhere.splitlines()[2].split() == ["RANK", "WORKER", "LOAD", "TOTAL", "FILTERS"]
     assert table["1"][1] == "east"
-    assert " ".join(table["1"][4:]) == "all 8 passed"
+    assert " ".join(table["1"][4:]) == "all 9 passed"
     assert "worker-selector: labels do not match worker-selector" in " ".join(table["-"])
     assert "new" not in told(planes, "get", "-o", "name")
 
@@ -526,6 +526,7 @@ def test_place_as_json_says_the_same(planes: UserFleet, tmp_path: Path) -> None:
         "worker-selector",
         "namespaces",
         "kinds",
+        "kind-fields",
         "configuration",
         "refusals",
         "cordoned",

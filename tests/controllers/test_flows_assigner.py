@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 from doubles.jobs import job
 from doubles.refusals import forbidden
-from doubles.slots import SLOTS, WORKERS, assigner_of, holder_of, reason_of, replicas, world_of
+from doubles.slots import SLOTS, WORKERS, assigner_of, holder_of, index_of, reason_of, replicas, world_of
 from doubles.world import WAITING, manager_of
 
 from mirror.model import names
@@ -74,6 +74,34 @@ async def test_what_a_worker_refuses_goes_to_one_of_another_slot() -> None:
         await asyncio.sleep(30)
         assert [world.placed(name) for name in names_of] == ["north"] * 4
         assert [world.mirrors(name) for name in names_of] == [["north"]] * 4
+
+
+async def test_a_worker_whose_definition_lacks_fields_gets_no_new_jobs() -> None:
+    """Its holder has written it down, with the fields; what is there stays."""
+    world = world_of()
+    async with (
+        assigner_of(world),
+        holder_of(world, index_of("east")) as holder,
+        holder_of(world, index_of("north")),
+    ):
+        for number in range(2):
+            world.create(job(f"early-{number}"))
+        await asyncio.sleep(5)
+        assert {world.placed(f"early-{number}") for number in range(2)} == {"east", "north"}
+        holder.registry.workers["east"].note_incomplete("Job", "spec.suspend")
+        await asyncio.sleep(5)
+        for number in range(2):
+            world.create(job(f"late-{number}"))
+        pinned = job("pinned", annotations={names.WORKER_SELECTOR: "name=east"})
+        world.create(pinned)
+        await asyncio.sleep(10)
+        assert {world.placed(f"early-{number}") for number in range(2)} == {"east", "north"}
+        assert [world.placed(f"late-{number}") for number in range(2)] == ["north", "north"]
+        text = "east: its definition lacks required fields (spec.suspend)"
+        assert text in (world.annotation(WAITING, "pinned") or "")
+        holder.registry.workers["east"].note_incomplete("Job", "")
+        await asyncio.sleep(10)
+        assert world.placed("pinned") == "east"
 
 
 async def test_a_worker_that_is_lost_gets_no_new_jobs() -> None:

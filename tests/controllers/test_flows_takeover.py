@@ -230,3 +230,28 @@ async def test_a_late_write_of_the_leader_before_does_not_change_the_record_of_w
         record = world.record()
         assert json.loads(record["east"])["uid"] == world.workers["east"].server.uid
         assert (json.loads(record["east"])["state"], record["byhand"]) == ("Lost", "{}")
+
+
+async def test_what_a_definition_lacks_is_known_to_who_takes_over() -> None:
+    """Before it has read any itself; of kinds that it does not mirror nothing is kept."""
+    world = World()
+    world.add_worker("east")
+    async with candidate_for(world, "leader") as leader, candidate_for(world) as standby:
+        leading = leader.lead()
+        await asyncio.sleep(9)
+        for kind in ("Job", "Unmirrored"):
+            leader.registry.workers["east"].note_incomplete(kind, "spec.suspend")
+        await asyncio.sleep(3)
+        leading.cancel()
+        await asyncio.sleep(0.1)
+        world.create(job("train"))
+        standby.lead()
+        await asyncio.sleep(30)
+        assert world.placed() is None
+        assert "its definition lacks required fields (spec.suspend)" in (world.annotation(WAITING) or "")
+        assert standby.registry.workers["east"].incomplete_kinds == {"Job": "spec.suspend"}
+        standby.registry.workers["east"].note_incomplete("Job", "")
+        await asyncio.sleep(5)
+        assert world.placed() == "east"
+        (record,) = world.management.server.all("configmaps")
+        assert "incomplete" not in json.loads(record["data"]["east"])

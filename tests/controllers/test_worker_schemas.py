@@ -17,6 +17,7 @@ from mirror.controllers.worker_schemas import (
     INTERVAL_SECONDS,
     RETRY_SECONDS,
     ROUND_SECONDS,
+    SOON_SECONDS,
     WorkerSchemas,
 )
 from mirror.kinds.declared.choosing import kinds_of
@@ -56,11 +57,17 @@ class Cluster:
     takes_seconds: float = 0.0
     """Until it answers."""
     is_published: bool = True
+    is_in_index: bool = True
     requests: list[str] = field(default_factory=list)
+    incomplete: dict[str, str] = field(default_factory=dict)
+    """As ``Worker.incomplete_kinds``."""
 
     @property
     def client(self) -> Cluster:
         return self
+
+    def note_incomplete(self, kind: str, fields: str) -> None:
+        self.incomplete[kind] = fields
 
     async def send(self, request: Request) -> bytes:
         self.requests.append(request.path)
@@ -76,7 +83,8 @@ class Cluster:
         if request.path != "/openapi/v3":
             return document.encode()
         address = self.address or f"/openapi/v3/apis/example.com/v1?hash={hash(document)}"
-        return json.dumps({"paths": {"apis/example.com/v1": {"serverRelativeURL": address}}}).encode()
+        name = "apis/example.com/v1" if self.is_in_index else "apis/batch/v1"
+        return json.dumps({"paths": {name: {"serverRelativeURL": address}}}).encode()
 
     def reads(self) -> int:
         return len([path for path in self.requests if "example.com" in path])
@@ -208,10 +216,47 @@ async def test_of_a_worker_that_is_forgotten_meanwhile_nothing_is_counted() -> N
     scene = Scene(north)
     await asyncio.sleep(INTERVAL_SECONDS + 1)
     scene.workers[:] = [Cluster("north")]
-    await asyncio.sleep(ROUND_SECONDS)
+    await asyncio.sleep(2 * north.takes_seconds + INTERVAL_SECONDS / 2)
     assert north.reads() == 1
     assert scene.events == []
     assert scene.counted("north") is None
     await asyncio.sleep(INTERVAL_SECONDS)
     assert [name for name, _ in scene.events] == ["north"]
+    scene.task.cancel()
+
+
+async def test_one_that_lacks_what_no_mirror_works_without_gets_none() -> None:
+    """Until its definition has it: then its index says so within a minute, and the definition is read again."""
+    lacks, well = Cluster("lacks", ("managedBy", "size")), Cluster("well", ("paused", "size"))
+    scene = Scene(lacks, well)
+    await asyncio.sleep(INTERVAL_SECONDS + 1)
+    assert lacks.incomplete == {"Simulation": "spec.paused"}
+    assert well.incomplete == {"Simulation": ""}  # who runs it is said on sources alone
+    assert [text.partition("; ")[2] for name, text in scene.events if name == "lacks"] == [
+        "this worker gets no Simulation until it has these fields"
+    ]
+    await asyncio.sleep(5 * SOON_SECONDS)
+    assert (lacks.reads(), well.reads()) == (1, 1)
+    assert len(well.requests) == 2
+    lacks.fields = ("paused", "size")
+    await asyncio.sleep(SOON_SECONDS + INTERVAL_SECONDS)
+    assert lacks.incomplete == {"Simulation": ""}
+    assert lacks.reads() == 2
+    scene.task.cancel()
+
+
+async def test_one_that_has_begun_to_serve_it_is_asked_at_once() -> None:
+    """Whatever was known before is of another definition; one that is not in the index yet is in a moment."""
+    north = Cluster("north", ("paused", "size"))
+    scene = Scene(north)
+    await asyncio.sleep(INTERVAL_SECONDS + 1)
+    assert north.incomplete == {"Simulation": ""}
+    north.unserved_kinds = frozenset({"Simulation"})
+    await asyncio.sleep(2 * INTERVAL_SECONDS)
+    north.unserved_kinds, north.fields, north.is_in_index = frozenset(), ("size",), False
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert (north.reads(), north.incomplete) == (1, {"Simulation": ""})
+    north.is_in_index = True
+    await asyncio.sleep(SOON_SECONDS)
+    assert (north.reads(), north.incomplete) == (2, {"Simulation": "spec.paused"})
     scene.task.cancel()

@@ -25,6 +25,8 @@ def obstacle(request: PlacementRequest, candidate: Candidate) -> Obstacle | None
         return Obstacle.NAMESPACE
     if request.kind in candidate.unserved:
         return Obstacle.KIND
+    if request.kind in candidate.incomplete:
+        return Obstacle.KIND_INCOMPLETE
     if candidate.misconfigured:
         return Obstacle.MISCONFIGURED
     if candidate.name in request.refused_by:

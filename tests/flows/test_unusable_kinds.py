@@ -1,4 +1,4 @@
-"""Kinds whose entry names fields that the management cluster's definition does not have (D23)."""
+"""Kinds whose entry names fields that a cluster's definition does not have, and nothing works without (D23)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from doubles.drills import drill
 from flow_drills import DEFINITIONS, STORED_AS
 from flow_world import FlowWorld
 
+from mirror.controllers import worker_schemas
 from mirror.controllers.kind_schemas import INTERVAL_SECONDS, KindSchemas, kinds_by_path
 from mirror.controllers.mirroring_settings import MirroringSettings
+from mirror.controllers.worker_schemas import WorkerSchemas
 from mirror.kinds.base import Kind
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.model import names
+from mirror.runtime.environment import Environment
 from mirror.settings.load import parse
 from mirror.telemetry.logs import get_log
+from mirror.workers.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -55,18 +59,16 @@ def spec_with(**run: Any) -> dict[str, Any]:
     }
 
 
-async def define(world: FlowWorld, spec: dict[str, Any]) -> None:
-    path = f"{DEFINITIONS}/{STORED_AS}"
-    (version,) = (await world.management.api.get(path))["spec"]["versions"]
+async def define(world: FlowWorld, spec: dict[str, Any], cluster: str = "management") -> None:
+    path, api = f"{DEFINITIONS}/{STORED_AS}", world.planes[cluster].api
+    (version,) = (await api.get(path))["spec"]["versions"]
     version["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec
-    await world.management.api.merge(path, {"spec": {"versions": [version]}})
+    await api.merge(path, {"spec": {"versions": [version]}})
 
 
-async def waits(world: FlowWorld, name: str) -> bool:
+async def waits(world: FlowWorld, name: str, reason: str = "InvalidKindEntry") -> bool:
     listed = ((await stored(world, name=name) or {}).get("status") or {}).get("conditions") or ()
-    return ("False", "InvalidKindEntry") in [
-        (one["status"], one["reason"]) for one in listed if one["type"] == names.PLACED
-    ]
+    return ("False", reason) in [(one["status"], one["reason"]) for one in listed if one["type"] == names.PLACED]
 
 
 @in_world(LookedAt)
@@ -98,3 +100,66 @@ async def test_nothing_more_is_placed_of_a_kind_that_cannot_be_suspended_here(wo
 
     await define(world, spec_with(paused={"type": "boolean"}))
     await world.until(lambda: are_over("other", says="Succeeded"), seconds=INTERVAL_SECONDS + 60)
+
+
+class AskedWorld(DeclaredWorld):
+    """Whose manager looks at the definitions of workers, as ``app`` has it."""
+
+    async def _manage(self, settings: MirroringSettings) -> None:
+        environment = Environment(self.clock, get_log("mirror"), self.metrics)
+        async with asyncio.TaskGroup() as scope:
+            schemas = WorkerSchemas(
+                lambda: self.registry.workers.values() if self.registry is not None else (),
+                kinds_by_path(self.mirrored, parse(SETTINGS, "f").kinds),
+                warn=self._warn,
+                is_working=lambda: True,
+                environment=environment,
+            )
+            looking = scope.create_task(schemas.run(), name="look at definitions of workers")
+            try:
+                await super()._manage(settings)
+            finally:
+                looking.cancel()
+
+    def _warn(self, worker: Worker, reason: str, text: str) -> None:
+        assert (worker.name, reason) == ("east", "InvalidKindEntry")
+        assert "kinds[0].suspend.path: spec.run.paused is no field of Drill" in text
+
+
+@in_world(AskedWorld)
+async def test_a_worker_whose_definition_lacks_a_field_gets_no_more(world: FlowWorld) -> None:
+    """What runs there goes on; nor after a restart, before anybody has read it; all do once the field is there."""
+
+    async def are_over(name: str) -> bool:
+        return "Succeeded" in told(await stored(world, name=name))
+
+    body = drill("train")
+    body["spec"]["rounds"] = 150
+    body["metadata"]["annotations"] = {names.WORKER_SELECTOR: "name=east"}
+    await world.management.api.create(PATH, body)
+    await world.until(lambda: runs(world))
+    await define(world, spec_with(), "east")
+    await world.kill_manager()
+    world.start_manager()
+    await asyncio.sleep(2 * worker_schemas.INTERVAL_SECONDS)
+
+    pinned = drill("pinned")
+    pinned["metadata"]["annotations"] = {names.WORKER_SELECTOR: "name=east"}
+    await world.management.api.create(PATH, pinned)
+    await world.management.api.create(PATH, drill("free"))
+    await world.until(lambda: waits(world, "pinned", "KindNotServed"))
+    (text, *_) = await texts(world, "KindNotServed")
+    assert "serves Drill with all required fields: east: its definition lacks required fields (spec.run.paused)" in text
+    await world.until(lambda: are_over("free"))
+    assert told(await stored(world, name="free"))[names.PLACED] == "west"
+
+    await world.kill_manager()
+    world.start_manager()
+    await asyncio.sleep(5)
+    assert await waits(world, "pinned", "KindNotServed")
+    await world.until(lambda: are_over("train"), seconds=600)
+    assert told(await stored(world))[names.PLACED] == "east"
+    assert await stored(world, "east", "pinned") is None
+
+    await define(world, spec_with(paused={"type": "boolean"}), "east")
+    await world.until(lambda: are_over("pinned"), seconds=worker_schemas.SOON_SECONDS + 60)

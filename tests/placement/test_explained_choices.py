@@ -77,3 +77,15 @@ def test_what_was_refused_is_told() -> None:
     refused = PlacementRequest("a", refused_by=frozenset({"east"}))
     (east,) = explain(index, refused, {"east": "the namespace does not exist"}).workers
     assert [one.because for one in east.filters if not one.passed] == ["the namespace does not exist"]
+
+
+def test_what_a_definition_lacks_is_told() -> None:
+    """Of the kind that is asked for alone."""
+    index = WorkerIndex()
+    index.put(Candidate("east", incomplete={"JobSet": "spec.suspend"}))
+    (east,) = explain(index, PlacementRequest("a", kind="JobSet"), {}).workers
+    assert [(one.name, one.because) for one in east.filters if not one.passed] == [
+        ("kind-fields", "its definition lacks required fields (spec.suspend)")
+    ]
+    (east,) = explain(index, PlacementRequest("a", kind="MPIJob"), {}).workers
+    assert east.eligible

@@ -79,6 +79,18 @@ def chosen(index: WorkerIndex, wanted: PlacementRequest = PLAIN) -> str | None:
         pytest.param(
             PlacementRequest("team-a", kind="Job"), {"unserved": frozenset({"JobSet"})}, None, id="it serves this one"
         ),
+        pytest.param(
+            PlacementRequest("team-a", kind="JobSet"),
+            {"incomplete": {"JobSet": "spec.suspend"}},
+            Obstacle.KIND_INCOMPLETE,
+            id="its definition of the kind lacks a field",
+        ),
+        pytest.param(
+            PlacementRequest("team-a", kind="Job"),
+            {"incomplete": {"JobSet": "spec.suspend"}},
+            None,
+            id="not of this one",
+        ),
         pytest.param(PLAIN, {"cordoned": True}, Obstacle.CORDONED, id="cordoned"),
         pytest.param(PLAIN, {"reachable": False}, Obstacle.UNREACHABLE, id="unreachable"),
         pytest.param(PLAIN, {"capacity": 3, "load": 2}, None, id="room for one more"),

@@ -91,11 +91,29 @@ def test_the_reason_to_wait_names_each_worker_once_in_order() -> None:
             "every eligible worker is at capacity: a: unreachable; b: at capacity",
             id="the least that is in the way",
         ),
+        pytest.param(
+            (Candidate("east", unserved=frozenset({"JobSet"})), Candidate("west", unserved=frozenset({"JobSet"}))),
+            "",
+            "KindNotServed",
+            "no worker serves JobSet: east: does not serve the kind; west: does not serve the kind",
+            id="a kind that nobody serves",
+        ),
+        pytest.param(
+            (
+                Candidate("east", incomplete={"JobSet": "spec.suspend", "MPIJob": "status.conditions"}),
+                Candidate("west", unserved=frozenset({"JobSet"})),
+            ),
+            "",
+            "KindNotServed",
+            "no worker serves JobSet with all required fields: "
+            "east: its definition lacks required fields (spec.suspend); west: does not serve the kind",
+            id="a kind of which a worker's definition lacks something",
+        ),
     ],
 )
 def test_the_reason_and_its_message(workers: tuple[Candidate, ...], selector: str, reason: str, message: str) -> None:
     """D22: a reason of the fixed set, with what was asked for."""
-    index, request = index_of(*workers), PlacementRequest("team-a", parse_selector(selector))
+    index, request = index_of(*workers), PlacementRequest("team-a", parse_selector(selector), kind="JobSet")
     why_none = reasons.why_none(index.obstacles(request), index, request, {})
     assert (why_none.reason, why_none.message) == (reason, message)
 

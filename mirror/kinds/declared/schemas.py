@@ -1,6 +1,6 @@
 """Whether the paths of an entry are fields of its kind, by the schema that a cluster publishes. Pure.
 
-Used where a kind is watched (``controllers.kind_schemas``) and by ``mirror kinds --check``.
+Used where a kind is watched (``controllers.kind_schemas``, ``worker_schemas``) and by ``mirror kinds --check``.
 
 What the settings say is looked at whole. Of what the table says, only what nothing works without: its other paths are
 those of several releases, and one that a release lacks does no harm.
@@ -62,6 +62,19 @@ def unusable(entry: KindEntry, schema: Schema, *, path: str = "") -> list[Proble
     return found
 
 
+def lacking_on_worker(entry: KindEntry, schema: Schema) -> tuple[str, ...]:
+    """The fields that a worker's definition lacks, though without them no mirror can be suspended, or seen to end.
+
+    Who runs an object, and our record, are fields of sources: no mirror has them, and the worker's definition need not.
+    """
+    found = []
+    for _, texts in _essential_of_mirrors(entry):
+        lacking = [schema.missing(FieldPath.of_text(text)) for text in texts]
+        if all(lacking):
+            found.append(lacking[0])
+    return tuple(dict.fromkeys(found))
+
+
 def _problem(entry: KindEntry, path: str, key: str, lacks: str) -> Problem:
     return Problem(f"{path}.{key}" if path else key, f"{lacks} is no field of {entry.kind}")
 
@@ -71,6 +84,11 @@ def _essential(entry: KindEntry) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "managedBy.path", (entry.managed_by.path,)
     if entry.record == "condition":
         yield "record", ("status.conditions",)
+    yield from _essential_of_mirrors(entry)
+
+
+def _essential_of_mirrors(entry: KindEntry) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Those of them that mirrors have, too."""
     if entry.suspend.path:
         yield "suspend.path", (entry.suspend.path,)
     for name, clauses in (("succeeded", entry.done.succeeded), ("failed", entry.done.failed)):

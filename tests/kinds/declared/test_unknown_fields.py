@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
-from mirror.kinds.declared.schemas import unknown_fields, unusable
+from mirror.kinds.declared.schemas import lacking_on_worker, unknown_fields, unusable
 from mirror.model.field_paths import FieldPath
 from mirror.settings.load import parse
 
@@ -99,3 +99,16 @@ def test_what_nothing_works_without_is_told_apart() -> None:
     assert unusable(entry_of(several, "Simulation").entry, Known(*FIELDS)) == []
     told = [one.path for one in unknown_fields(entry_of(several, "Simulation").entry, Known(*FIELDS))]
     assert told[:2] == ["done.succeeded[0]", "carry.always[1]"]
+
+
+def test_a_worker_needs_what_mirrors_have() -> None:
+    """Not who runs them, nor our record, which are the source's: an older release there runs mirrors all the same."""
+    entry = entry_of(OWN, "Simulation").entry
+    assert lacking_on_worker(entry, Known(*FIELDS)) == ("spec.pausd",)
+    assert lacking_on_worker(entry, Known("spec.pausd", "status.phase", "status.conditions")) == ()
+    assert lacking_on_worker(entry, Known()) == ("spec.pausd", "status.phase", "status.conditions")
+    several = OWN.replace(b"[phase=Done]", b"[phase=Done or state=Done]")
+    assert lacking_on_worker(entry_of(several, "Simulation").entry, Known(*FIELDS, "spec.pausd")) == ()
+    for name, built in built_in().items():
+        fields = lacking_on_worker(built, Known())
+        assert not any("managedBy" in field for field in fields), name

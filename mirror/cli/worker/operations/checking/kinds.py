@@ -19,7 +19,7 @@ from mirror.kinds import permissions
 from mirror.kinds.base import Kind
 from mirror.kinds.declared.choosing import built_in
 from mirror.kinds.declared.kind import DeclaredKind
-from mirror.kinds.declared.schemas import unknown_fields, unusable
+from mirror.kinds.declared.schemas import lacking_on_worker, unknown_fields, unusable
 from mirror.kinds.registry import Kinds, resource_name
 from mirror.kube.client import Client
 from mirror.kube.discovery import has_no_subresource, served_versions
@@ -46,7 +46,7 @@ class KindFacts:
     unknown: tuple[str, ...] = ()
     """Paths of its entry that are no fields there."""
     unusable: tuple[str, ...] = ()
-    """Those of them without which nothing can be mirrored."""
+    """Those of them without which nothing can be mirrored, or on a worker nothing works."""
     has_status: bool = True
     """Whether its definition has the status subresource."""
     is_shared: bool = False
@@ -105,7 +105,7 @@ async def _facts(
         try:
             versions = await served_versions(client, kind.resource)
             is_served = kind.resource.version in versions
-            unknown, without = await _unknown_fields(client, kind) if is_served else ((), ())
+            unknown, without = await _unknown_fields(client, kind, is_home=is_home) if is_served else ((), ())
             has_status = not is_served or not await has_no_subresource(client, kind.resource, "status")
             may_share = is_home and isinstance(kind, DeclaredKind) and kind.is_shared
             is_shared = may_share and bool(await served_versions(client, CLUSTERS))
@@ -120,8 +120,8 @@ async def _facts(
     return list(await asyncio.gather(*[look(kind) for kind in kinds if kind is not kinds.default]))
 
 
-async def _unknown_fields(client: Client, kind: Kind) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a cluster's definition of a kind lacks of its entry, and what of that nothing works without.
+async def _unknown_fields(client: Client, kind: Kind, *, is_home: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a cluster's definition of a kind lacks of its entry, and what of that nothing works without there.
 
     Nothing where it publishes no schema.
 
@@ -131,8 +131,8 @@ async def _unknown_fields(client: Client, kind: Kind) -> tuple[tuple[str, ...], 
     schema = await schema_of(client, kind.resource) if isinstance(kind, DeclaredKind) else None
     if schema is None or not isinstance(kind, DeclaredKind):
         return (), ()
-    unknown, without = (look(kind.entry, schema) for look in (unknown_fields, unusable))
-    return tuple(map(str, unknown)), tuple(map(str, without))
+    without = map(str, unusable(kind.entry, schema)) if is_home else lacking_on_worker(kind.entry, schema)
+    return tuple(map(str, unknown_fields(kind.entry, schema))), tuple(without)
 
 
 def judge_on_worker(worker: str, facts: KindFacts, *, by: str = "") -> Finding:
@@ -203,7 +203,8 @@ def _judge(facts: KindFacts, grant: str, consequence: str) -> Finding:
     if missing:
         return fail(what, f"served as {wanted}; {missing}", grant)
     if facts.unknown:
-        return warn(what, f"served as {wanted}; {'; '.join(facts.unknown)}", _how_to_correct(kind))
+        text = f"served as {wanted}; {'; '.join(facts.unknown)}{consequence if facts.unusable else ''}"
+        return warn(what, text, _how_to_correct(kind))
     if not facts.is_reviewed:
         fix = "needs your permission to create subjectaccessreviews.authorization.k8s.io"
         return warn(what, f"served as {wanted}; the manager's permissions were not checked", fix)
