@@ -124,8 +124,14 @@ class WorkerSchemas:
         return {
             path: kind
             for path, kind in self._kinds.items()
-            if kind.name not in unserved and now >= self._due_at.get((worker.name, path), 0.0)
+            if kind.name not in unserved
+            and (now >= self._due_at.get((worker.name, path), 0.0) or self._is_another_s_word(worker, path, kind))
         }
+
+    def _is_another_s_word(self, worker: Worker, path: str, kind: DeclaredKind) -> bool:
+        """Whether a process that led before has found it incomplete, and this one as it should be: it may be again."""
+        known = self._read.get((worker.name, path))
+        return bool(worker.incomplete_kinds.get(kind.name)) and known is not None and not known.lacking
 
     async def _ask(self, worker: Worker, kinds: Mapping[str, DeclaredKind], gate: asyncio.Semaphore) -> None:
         async with gate:

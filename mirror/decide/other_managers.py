@@ -12,8 +12,7 @@ from mirror.decide.snapshot import Snapshot
 from mirror.model import names
 from mirror.model.text import clean
 
-MARKED_WITHIN_SECONDS = 20.0
-"""More than the request takes that creates its mirror, after which the mark is written."""
+MARKED_WITHIN_SECONDS = 10.0
 LONGEST_NAMESPACE = 63
 
 
@@ -30,7 +29,7 @@ def leave_other_managers(seen: Snapshot) -> Plan | None:
 
 
 def _await_mark(seen: Snapshot) -> Plan | None:
-    """Of this kind the mark comes with a request of its own, once its mirror was to be created (D25)."""
+    """Of this kind the mark comes with a request of its own, right after the record (D25)."""
     source = seen.source
     if not seen.policy.manager or source.placed is None or source.is_finished:
         return None

@@ -283,9 +283,7 @@ def care_for_missing_mirror(seen: Snapshot) -> Plan | None:
         is_dependency = memory.in_the_way.reason in DEPENDENCIES
         again = DEPENDENCY_RETRY_SECONDS if is_dependency else CONFLICT_RETRY_SECONDS
         return Plan(memory.in_the_way.text, (*write, CreateMirror(worker.name)), min(again, later or again))
-    # What of its annotations is not written yet goes first, but for the first time: then they follow the mirror.
-    write = source_write(seen)[0] if source.kind.annotates_apart and not memory.first_create else ()
-    return Plan("recorded, to be created", (*write, CreateMirror(worker.name)))
+    return Plan("recorded, to be created", (CreateMirror(worker.name),))
 
 
 def give_up_replaced_mirror(seen: Snapshot) -> Plan | None:

@@ -65,15 +65,14 @@ def source_write(
     if mirror is not None and known != uid and (status is not None or known or mirror.is_recorded_at_once):
         status = seen.source.stored.mirrored_status(status, mirror.uid, seen.now)
     recorded = stored.get(names.MIRROR_UID)
-    is_worth_it = status is not None or recorded is not None or (is_apart and bool(changes))
+    # Where annotations take a request of their own it goes with others, or not at all: the condition has it, too.
+    is_worth_it = recorded is not None or (bool(changes) if is_apart else status is not None)
     if uid is not None and recorded != uid and is_worth_it:
         changes.append((names.MIRROR_UID, uid))
     told = _explanation(seen, waiting, status, is_placed=placed is not None)
     status = told.status
     if told.is_due and stored.get(names.WAITING_BECAUSE) != told.text:
         changes.append((names.WAITING_BECAUSE, told.text))
-    if is_apart and records is not None:
-        changes = []  # a request more: one for all of them, once there is a mirror, which does not wait for it
     if changes and not _have_room(stored, changes):
         # Annotations are for people; what counts is the status, which must be written whatever the user has in them.
         changes = [(name, value) for name, value in changes if value is None]

@@ -11,7 +11,7 @@ from typing import Protocol
 from weakref import ReferenceType, ref
 
 from mirror.kube.objects import Object
-from mirror.kube.packing import Packed, Packer, unpack
+from mirror.kube.packing import Packed, unpack
 
 _Name = tuple[str, str]
 """Namespace and name."""
@@ -22,7 +22,7 @@ _MOST_ASKED = 64
 class Shelf(Protocol):
     """A store that has objects packed."""
 
-    def pack(self, name: _Name, packer: Packer) -> None:
+    def pack(self, name: _Name) -> None:
         """Pack one that is stored as it came."""
 
 
@@ -40,7 +40,6 @@ class Rest:
     """Of the newest objects: they stay as they came. Some 15 MiB, or a minute at the largest rates."""
 
     def __init__(self) -> None:
-        self._packer = Packer()
         self._newest: OrderedDict[_Key, None] = OrderedDict()
         # Of packed ones: a look at one asks for it several times.
         self._asked: dict[_Key, Object] = {}
@@ -56,7 +55,7 @@ class Rest:
         if len(self._newest) > self.most_unpacked:
             (oldest, of_it), _ = self._newest.popitem(last=False)
             if (theirs := oldest()) is not None:
-                theirs.pack(of_it, self._packer)
+                theirs.pack(of_it)
 
     def drop(self, shelf: Shelf, name: _Name) -> None:
         """An object is stored no more."""

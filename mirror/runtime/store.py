@@ -46,6 +46,7 @@ class Store:
         self._on_count = on_count
         self._objects: dict[Name, Object | Packed] = {}
         self._rest = rest
+        self._packer = Packer()
         functions = dict(indexes or {})
         self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in functions}
         # What each stored object was indexed by, so that taking it out costs no second look at it.
@@ -117,11 +118,11 @@ class Store:
                 self._index(index, name, ())
         return unpack(old) if isinstance(old, Packed) else old
 
-    def pack(self, name: Name, packer: Packer) -> None:
-        """Keep one packed that is stored as it came (``Rest``)."""
+    def pack(self, name: Name) -> None:
+        """Keep one packed that is stored as it came (``Rest``), by a pattern of our own, whatever other stores have."""
         stored = self._objects[name]
         assert isinstance(stored, Object)
-        self._objects[name] = packer.pack(stored)
+        self._objects[name] = self._packer.pack(stored)
 
     def _index(self, index: str, name: Name, values: tuple[str, ...]) -> None:
         """Let an index find an object by these values, and by no others."""

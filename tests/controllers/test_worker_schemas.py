@@ -59,15 +59,15 @@ class Cluster:
     is_published: bool = True
     is_in_index: bool = True
     requests: list[str] = field(default_factory=list)
-    incomplete: dict[str, str] = field(default_factory=dict)
-    """As ``Worker.incomplete_kinds``."""
+    incomplete_kinds: dict[str, str] = field(default_factory=dict)
+    """As of a ``Worker``."""
 
     @property
     def client(self) -> Cluster:
         return self
 
     def note_incomplete(self, kind: str, fields: str) -> None:
-        self.incomplete[kind] = fields
+        self.incomplete_kinds[kind] = fields
 
     async def send(self, request: Request) -> bytes:
         self.requests.append(request.path)
@@ -230,8 +230,8 @@ async def test_one_that_lacks_what_no_mirror_works_without_gets_none() -> None:
     lacks, well = Cluster("lacks", ("managedBy", "size")), Cluster("well", ("paused", "size"))
     scene = Scene(lacks, well)
     await asyncio.sleep(INTERVAL_SECONDS + 1)
-    assert lacks.incomplete == {"Simulation": "spec.paused"}
-    assert well.incomplete == {"Simulation": ""}  # who runs it is said on sources alone
+    assert lacks.incomplete_kinds == {"Simulation": "spec.paused"}
+    assert well.incomplete_kinds == {"Simulation": ""}  # who runs it is said on sources alone
     assert [text.partition("; ")[2] for name, text in scene.events if name == "lacks"] == [
         "this worker gets no Simulation until it has these fields"
     ]
@@ -240,8 +240,19 @@ async def test_one_that_lacks_what_no_mirror_works_without_gets_none() -> None:
     assert len(well.requests) == 2
     lacks.fields = ("paused", "size")
     await asyncio.sleep(SOON_SECONDS + INTERVAL_SECONDS)
-    assert lacks.incomplete == {"Simulation": ""}
+    assert lacks.incomplete_kinds == {"Simulation": ""}
     assert lacks.reads() == 2
+    scene.task.cancel()
+
+
+async def test_what_another_process_has_found_is_looked_at_again() -> None:
+    """It led for a while, and has gone since; this one has read a definition that was as it should be."""
+    north = Cluster("north", ("paused", "size"))
+    scene = Scene(north)
+    await asyncio.sleep(INTERVAL_SECONDS + 1)
+    north.incomplete_kinds = {"Simulation": "spec.paused"}
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert north.incomplete_kinds == {"Simulation": ""}
     scene.task.cancel()
 
 
@@ -250,13 +261,13 @@ async def test_one_that_has_begun_to_serve_it_is_asked_at_once() -> None:
     north = Cluster("north", ("paused", "size"))
     scene = Scene(north)
     await asyncio.sleep(INTERVAL_SECONDS + 1)
-    assert north.incomplete == {"Simulation": ""}
+    assert north.incomplete_kinds == {"Simulation": ""}
     north.unserved_kinds = frozenset({"Simulation"})
     await asyncio.sleep(2 * INTERVAL_SECONDS)
     north.unserved_kinds, north.fields, north.is_in_index = frozenset(), ("size",), False
     await asyncio.sleep(INTERVAL_SECONDS)
-    assert (north.reads(), north.incomplete) == (1, {"Simulation": ""})
+    assert (north.reads(), north.incomplete_kinds) == (1, {"Simulation": ""})
     north.is_in_index = True
     await asyncio.sleep(SOON_SECONDS)
-    assert (north.reads(), north.incomplete) == (2, {"Simulation": "spec.paused"})
+    assert (north.reads(), north.incomplete_kinds) == (2, {"Simulation": "spec.paused"})
     scene.task.cancel()

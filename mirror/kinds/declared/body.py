@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import islice
 
 from mirror.batch import views
 from mirror.kinds import queueing
@@ -21,6 +22,8 @@ _LABELS = Part("labels", ("metadata", "labels"), is_map=True)
 _ANNOTATIONS = Part("annotations", ("metadata", "annotations"), is_map=True)
 _NAMES_OF_ELEMENTS = ("name", "groupName")
 """What tells elements of a list apart, where it is there."""
+MOST_OWN_OF_WORKER = 64
+"""Elements of a mirror's lists that are taken for its worker's own: who writes more loses the others (D29)."""
 _KEPT = frozenset((names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID))
 """Labels of ours that are carried like a user's."""
 
@@ -98,10 +101,13 @@ def with_own_of_worker(form: Form, body: dict[str, Json], mirror: Object) -> dic
     """
     chosen = [path for path in form.strip if path.key]
     there: Json = {"spec": mirror.spec_dict()} if chosen else {}
-    for place in (place for path in chosen for place in path.places(there)):
-        listed = field_paths.at(body, place[:-1])
-        if isinstance(listed, list) or (listed is None and all(isinstance(step, str) for step in place[:-1])):
-            body = field_paths.put(body, place[:-1], [*(listed or ()), field_paths.at(there, place)])
+    theirs: dict[Place, list[Json]] = {}
+    for place in islice((place for path in chosen for place in path.places(there)), MOST_OWN_OF_WORKER):
+        theirs.setdefault(place[:-1], []).append(field_paths.at(there, place))
+    for where, found in theirs.items():
+        listed = field_paths.at(body, where)
+        if isinstance(listed, list) or (listed is None and all(isinstance(step, str) for step in where)):
+            body = field_paths.put(body, where, [*(listed or ()), *found])
     return body
 
 

@@ -11,6 +11,7 @@ from declared_objects import POD, TRANSFORM, built_in_kind, job_set, mirror_of, 
 from doubles.patching import apply_json_patch
 
 from mirror.kinds.base import MirrorTransform, UnsupportedSpec
+from mirror.kinds.declared.body import MOST_OWN_OF_WORKER
 from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kube.objects import Object
@@ -562,6 +563,19 @@ def test_the_patch_that_a_workers_queue_has_on_a_train_job_stays_when_those_of_i
     changes = kind.changes(source_of(kind, spec(after)), held, transform=TRANSFORM)
     assert changes is not None
     assert sent(changes.operations) == {"/spec/runtimePatches": [*after, KUEUES_PATCH]}
+
+
+def test_of_what_a_worker_has_for_itself_so_much_is_kept() -> None:
+    """D29: a worker may send lists of tens of thousands, and each look goes over them."""
+    kind = built_in_kind("TrainJob")
+    source = source_of(kind, {"suspend": True, "runtimePatches": [{"manager": "user"}]})
+    mirror = mirror_of(kind, source)
+    there = {**mirror.spec_dict(), "runtimePatches": [KUEUES_PATCH] * 1000}
+    held = source_of(kind, there, **_metadata(mirror))
+    changes = kind.changes(source, held, transform=TRANSFORM)
+    assert changes is not None
+    wanted = [{"manager": "user"}, *[KUEUES_PATCH] * MOST_OWN_OF_WORKER]
+    assert sent(changes.operations) == {"/spec/runtimePatches": wanted}
 
 
 @pytest.mark.parametrize(
