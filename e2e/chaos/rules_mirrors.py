@@ -158,7 +158,7 @@ def _is_expected(story: Story, source: Life, mirror: Life) -> bool:
 
 
 def _told_at(story: Story, source: Life, cluster: str, at: float) -> Iterator[Json]:
-    """What a source may have said when something was stored in a cluster that is told at this time."""
+    """What a source may have said when something was stored in a cluster whose audit log has it at this time."""
     since = story.stored_since(cluster, at) - LATE_SECONDS
     return source.contents_between(since, story.known_by(MANAGEMENT, at))
 

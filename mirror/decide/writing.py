@@ -45,7 +45,8 @@ def source_write(
     ``waiting-because`` was written less than ten seconds ago and may only then be changed. ``status`` is for what no
     mirror brings; ``clears``: the recorded worker is forgotten.
     """
-    stored, is_apart = seen.source.found.annotations, seen.source.kind.annotates_apart
+    stored, kind = seen.source.found.annotations, seen.source.kind
+    is_apart = not (kind.keeps_metadata_in_status or kind.records_by_annotation)
     placed = records or (None if clears else seen.source.placed)
     changes: list[tuple[str, str | None]] = []
     if stored.get(names.ASSIGNED_WORKER) != placed:

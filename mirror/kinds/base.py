@@ -169,10 +169,6 @@ class Kind(MovableKind, KindWithPods, Protocol):
         ...
 
     @property
-    def annotates_apart(self) -> bool:
-        """Whether annotations take a request of their own, beside that to ``/status`` which records the worker."""
-
-    @property
     def records_by_annotation(self) -> bool:
         """Whether our conditions are in an annotation, which users can write, since its status has none (D25)."""
 

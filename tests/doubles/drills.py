@@ -147,7 +147,6 @@ class Drill:
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = False
-    annotates_apart = True
     records_by_annotation = False
     never_ends = False
     counts_pods = False

@@ -120,7 +120,6 @@ class BatchJob:
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = True
-    annotates_apart = False
     records_by_annotation = False
     never_ends = False
     counts_pods = True

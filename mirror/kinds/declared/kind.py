@@ -70,7 +70,6 @@ class DeclaredKind:
         self.name = entry.kind
         self.short_names = entry.short_names
         self.records_by_annotation = record.is_by_annotation(self._form)
-        self.annotates_apart = not self.records_by_annotation
         self.never_ends = entry.done.never
         self.honoured_since = entry.managed_by.since
         self.has_time_to_live = bool(entry.time_to_live)
