@@ -89,15 +89,15 @@ class Object(msgspec.Struct, gc=False):
         Raises:
             BadAnswer: it cannot be decoded; whole objects are only skimmed when they arrive.
         """
-        return _decode_part(self.spec)
+        return decode_part(self.spec)
 
     def status_dict(self) -> dict[str, Any]:
         """The status, as ``spec_dict``."""
-        return _decode_part(self.status)
+        return decode_part(self.status)
 
     def data_dict(self) -> dict[str, Any]:
         """The data of a Secret or ConfigMap, as ``spec_dict``."""
-        return _decode_part(self.data)
+        return decode_part(self.data)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -285,8 +285,12 @@ def _number(version: str) -> int:
     return int(version) if version.isascii() and version.isdecimal() and len(version) <= 20 else 0
 
 
-def _decode_part(raw: msgspec.Raw) -> dict[str, Any]:
-    """One part; {} when it is missing or not an object at all."""
+def decode_part(raw: bytes | msgspec.Raw) -> dict[str, Any]:
+    """One part; {} when it is missing or not an object at all.
+
+    Raises:
+        BadAnswer: it cannot be decoded.
+    """
     try:
         found = _decode_any(raw)
     except JUNK as error:

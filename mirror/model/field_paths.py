@@ -7,8 +7,9 @@ means those elements whose field has this value; ``metadata.annotations[example.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -31,7 +32,7 @@ class BadPath(ValueError):
     """The text is no path; its text says what is wrong."""
 
 
-class FieldPath(msgspec.Struct, frozen=True):
+class FieldPath(msgspec.Struct, frozen=True, dict=True):
     """One path; build it with ``of_text``."""
 
     text: str
@@ -69,9 +70,20 @@ class FieldPath(msgspec.Struct, frozen=True):
             raise BadPath(f"[{value}] is no choice of elements; write [] or [key=value]")
         return FieldPath(text, tuple(steps), key, value)
 
-    def places(self, body: Json) -> Iterator[Place]:
+    @cached_property
+    def plain(self) -> Place | None:
+        """Its place, where it means no elements: most paths, which are looked up many times for each object."""
+        is_plain = not self.value and not any(is_every for _, is_every in self.steps)
+        return tuple(name for name, _ in self.steps) if is_plain else None
+
+    def places(self, body: Json) -> Iterable[Place]:
         """Every place that the path means in a body, where all but its last field exists."""
-        for place in _places(body, self.steps, ()):
+        if self.plain is None:
+            return self._chosen(body)
+        return (self.plain,) if isinstance(at(body, self.plain[:-1]), Mapping) else ()
+
+    def _chosen(self, body: Json) -> Iterator[Place]:
+        for place in _places(body, self.steps):
             if not self.value:
                 yield place
                 continue
@@ -86,28 +98,32 @@ class FieldPath(msgspec.Struct, frozen=True):
 
     def first(self, body: Json) -> Json:
         """The value at the first of its places; None where there is none."""
-        return next((at(body, place) for place in self.places(body)), None)
+        if self.plain is not None:
+            return at(body, self.plain)
+        return next((at(body, place) for place in self._chosen(body)), None)
 
 
-def _places(found: Json, steps: tuple[tuple[str, bool], ...], before: Place) -> Iterator[Place]:
-    if not steps:
-        yield before
-        return
-    (name, is_every), rest = steps[0], steps[1:]
-    if not isinstance(found, Mapping) or (name not in found and (rest or is_every)):
-        return
-    below = found.get(name)
-    if not is_every:
-        yield from _places(below, rest, (*before, name))
-    elif isinstance(below, list):
-        for index, one in enumerate(below):
-            yield from _places(one, rest, (*before, name, index))
+def _places(body: Json, steps: tuple[tuple[str, bool], ...]) -> list[Place]:
+    found: list[tuple[Place, Json]] = [((), body)]
+    for number, (name, is_every) in enumerate(steps, start=1):
+        has_to_be_there = is_every or number < len(steps)
+        below: list[tuple[Place, Json]] = []
+        for place, value in found:
+            if not isinstance(value, Mapping) or (has_to_be_there and name not in value):
+                continue
+            one = value.get(name)
+            if not is_every:
+                below.append(((*place, name), one))
+            elif isinstance(one, list):
+                below.extend(((*place, name, index), element) for index, element in enumerate(one))
+        found = below
+    return [place for place, _ in found]
 
 
 def at(body: Json, place: Place) -> Json:
     """The value at a place; None where any step is missing."""
     for step in place:
-        if isinstance(step, str) and isinstance(body, Mapping):
+        if type(body) is dict or (isinstance(step, str) and isinstance(body, Mapping)):
             body = body.get(step)
         elif isinstance(step, int) and isinstance(body, list) and step < len(body):
             body = body[step]
@@ -158,6 +174,6 @@ def put(body: Json, place: Place, value: Json) -> Json:
 
 def strip(body: Json, path: FieldPath) -> Json:
     """A body without anything that a path means."""
-    for place in reversed(list(path.places(body))):  # the last element first: those before it keep their index
+    for place in reversed(tuple(path.places(body))):  # the last element first: those before it keep their index
         body = without(body, place)
     return body

@@ -73,9 +73,8 @@ def resource_of(text: str, kind: str) -> Resource:
 def condition_of(status: Mapping[str, Json], type_name: str) -> Mapping[str, Json]:
     """The first condition of a type; empty where there is none."""
     for one in views.items(status.get("conditions")):
-        found = views.mapping(one)
-        if found.get("type") == type_name:
-            return found
+        if isinstance(one, dict) and one.get("type") == type_name:
+            return one
     return {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -33,7 +33,7 @@ from mirror.kinds.pod_references import pod_references, pod_requirements
 from mirror.kinds.pod_roles import PodRoles
 from mirror.kinds.report import Report
 from mirror.kube.errors import BadAnswer
-from mirror.kube.objects import Object, decode_object
+from mirror.kube.objects import Object, decode_object, decode_part
 from mirror.kube.resources import Resource
 from mirror.model import field_paths, names
 from mirror.model.views import Moment
@@ -42,6 +42,10 @@ from mirror.telemetry.spans import Span
 
 _VARIABLE = re.compile(r"\{([A-Za-z.]+)\}")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_MOST_REMEMBERED = 256
+"""Summaries of a kind: one status is summarised ten times and more while it is the newest one."""
+_LONGEST_REMEMBERED_BYTES = 8192
+"""A status that is longer, which a worker may make it, is read each time."""
 _NO_POD = "jobmirror.io/none"
 """A label that no pod has."""
 
@@ -61,6 +65,7 @@ class DeclaredKind:
         self._form = Form.of(entry)
         self._readiness = Readiness(self._form)
         self._followed = body.followed(self._form)
+        self._summary = lru_cache(maxsize=_MOST_REMEMBERED)(self._summary_of)
         self._status_schema: StatusSchema | None = None
         self.is_schema_doubted = False
         """A status was refused since the definition was read."""
@@ -97,7 +102,12 @@ class DeclaredKind:
         return self._form.is_held(_spec(found))
 
     def summary(self, found: Object) -> StatusSummary:
-        status = self._status(found)
+        text = record.text_in(self._form, found)
+        is_usual = len(found.status) + len(text or "") <= _LONGEST_REMEMBERED_BYTES
+        return (self._summary if is_usual else self._summary_of)(bytes(found.status), text)
+
+    def _summary_of(self, raw: bytes, text: str | None) -> StatusSummary:
+        status = self._merged(raw, text)
         placed, mirrored = condition_of(status, names.PLACED), condition_of(status, names.MIRRORED)
         is_finished = bool(self._form.end_of(status))
         return StatusSummary(
@@ -335,8 +345,11 @@ class DeclaredKind:
 
     def _status(self, found: Object) -> dict[str, Json]:
         """Its status with our conditions in it; nothing where it cannot be read."""
+        return self._merged(bytes(found.status), record.text_in(self._form, found))
+
+    def _merged(self, raw: bytes, text: str | None) -> dict[str, Json]:
         try:
-            return record.merged(self._form, found)
+            return record.merged(self._form, decode_part(raw), text)
         except BadAnswer:
             return {}
 

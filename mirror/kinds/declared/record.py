@@ -33,12 +33,16 @@ def is_by_annotation(form: Form) -> bool:
     return form.entry.record == BY_ANNOTATION
 
 
-def merged(form: Form, found: Object) -> dict[str, Json]:
-    """The status of a source with our conditions in it, wherever they are stored."""
-    status = found.status_dict()
+def text_in(form: Form, found: Object) -> str | None:
+    """The annotation that holds our conditions; None: there is none, or they stand in the status."""
+    return found.annotations.get(names.CONDITIONS) if is_by_annotation(form) else None
+
+
+def merged(form: Form, status: dict[str, Json], text: str | None) -> dict[str, Json]:
+    """The status of a source with our conditions in it, wherever they are stored; ``text``: that of ``text_in``."""
     if not is_by_annotation(form):
         return status
-    listed = [*conditions_in(found.annotations.get(names.CONDITIONS)), *_others(status)]
+    listed = [*conditions_in(text), *_others(status)]
     status.pop("conditions", None)
     return {**status, "conditions": listed} if listed else status
 

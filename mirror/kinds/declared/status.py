@@ -50,7 +50,7 @@ class StoredSource(UnmovableSource):
         self._form = form
         self._found = found
         self._spec = found.spec_dict()
-        self.status: Mapping[str, Any] = record.merged(form, found)
+        self.status: Mapping[str, Any] = record.merged(form, found.status_dict(), record.text_in(form, found))
 
     # -- what it says --------------------------------------------------------------------------------------------------
 
