@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from bench.figures import Figures, median, ratio
-from e2e.bench import KINDS, manager, measure, show
+from bench.minimum import MANAGED_BY as MINIMUM
+from e2e.bench import KINDS, floor, manager, measure, show
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.provider import Binaries, control_planes
@@ -60,22 +61,35 @@ async def switched(clusters: tuple[Cluster, Cluster], runs: int, *more: str) -> 
 
 
 async def mixed(clusters: tuple[Cluster, Cluster], runs: int, count: int) -> None:
-    """A wave of all that ``bench.mirroring`` can create, in turn with as many Jobs."""
+    """A wave of all that ``bench.mirroring`` can create, in turn with as many Jobs; of the floor, the same.
+
+    What a custom resource takes the API servers more than a Job, the floors show: a loop without checks for each kind.
+    """
     others = [kind for kind in KINDS if kind != "Job"]
-    rates: dict[str, list[Figures]] = {"mixed": [], "Jobs": []}
-    async with served(clusters, others), manager(*clusters, kinds=others) as running:
+    rates: dict[str, list[Figures]] = {name: [] for name in ("mixed", "Jobs", "floor mixed", "floor Jobs")}
+    async with served(clusters, others):
         for _ in range(runs):
-            each = [await asyncio.gather(*(_wave(clusters, running.pid, kind, count // len(KINDS)) for kind in KINDS))]
-            each.append([await _wave(clusters, running.pid, "Job", count)])
-            for name, figures in zip(rates, each, strict=True):
-                seconds = max(one["seconds"] for one in figures)
-                rates[name].append({"per_second": sum(one["done"] for one in figures) / seconds})
-    a, b = (median(rates[name], "per_second") for name in rates)
-    print(f"\n{count} at once, objects/s: mixed {a:.1f}, Jobs {b:.1f}, ratio {ratio(a, b):.2f}", flush=True)
+            async with manager(*clusters, kinds=others) as running:
+                more = ("--pid", f"manager={running.pid}")
+                rates["mixed"].append(await _waves(clusters, KINDS, count // len(KINDS), *more))
+                rates["Jobs"].append(await _waves(clusters, ("Job",), count, *more))
+            more = ("--managed-by", MINIMUM)
+            async with AsyncExitStack() as floors:
+                for kind in KINDS:
+                    await floors.enter_async_context(floor(*clusters, kind))
+                rates["floor mixed"].append(await _waves(clusters, KINDS, count // len(KINDS), *more))
+                rates["floor Jobs"].append(await _waves(clusters, ("Job",), count, *more))
+    for a, b in (("mixed", "Jobs"), ("floor mixed", "floor Jobs"), ("mixed", "floor mixed"), ("Jobs", "floor Jobs")):
+        one, other = (median(rates[name], "per_second") for name in (a, b))
+        print(f"\n{count} at once, objects/s: {a} {one:.1f}, {b} {other:.1f}: {ratio(one, other):.2f}", flush=True)
 
 
-async def _wave(clusters: tuple[Cluster, Cluster], pid: int | None, kind: str, count: int) -> Figures:
-    return await measure(*clusters, "--pid", f"manager={pid}", "--kind", kind, "--jobs", str(count), "--name", kind)
+async def _waves(clusters: tuple[Cluster, Cluster], kinds: Sequence[str], each: int, *more: str) -> Figures:
+    """So many of each of these kinds at once."""
+    waves = (measure(*clusters, "--kind", kind, "--jobs", str(each), "--name", kind, *more) for kind in kinds)
+    found = await asyncio.gather(*waves)
+    seconds = max(one["seconds"] for one in found)
+    return {"per_second": sum(one["done"] for one in found) / seconds}
 
 
 async def run(options: argparse.Namespace) -> None:
