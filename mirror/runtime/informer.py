@@ -73,7 +73,8 @@ class InformerHooks:
     """Called with each event of the watch, before what it changes is reported."""
     on_trouble: Callable[[KubeError], None] = lambda _: None
     on_healthy: Callable[[], None] = lambda: None
-    """Called after each list that was whole, and when what was refused before is found not to be served."""
+    """Called after each list that was whole, and when what was refused, or was to be found anew, is found not to be
+    served."""
     on_absent: Callable[[KubeError], None] | None = None
     """Called when it is found that the resource is not served; None: it always is, and anything else is trouble."""
     wait_until_served: Callable[[], Awaitable[None]] | None = None
@@ -213,9 +214,10 @@ class Informer:
     def _note_absent(self, error: KubeError) -> None:
         was_absent, self._state, self._version = self.is_absent, Absent(), ""
         was_refused, self._is_refused = self._is_refused, False
+        was_awaited = was_absent and not self.is_synced
         self._note_heard()
         self._synced.set()  # there is nothing to wait for
-        if was_refused:
+        if was_refused or was_awaited:
             self._hooks.on_healthy()
         if not was_absent and self._hooks.on_absent is not None:
             self._hooks.on_absent(error)

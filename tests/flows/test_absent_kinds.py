@@ -15,10 +15,12 @@ from flow_world import MANAGER, FlowWorld
 
 from mirror.embedded.apiserver.discovery.groups import AGGREGATED_TYPE
 from mirror.embedded.apiserver.messages import Request, Response
-from mirror.embedded.faults.targets import Target
+from mirror.embedded.faults.kinds import Slow
+from mirror.embedded.faults.targets import Target, Which
 from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.planes.plane import ControlPlane
 from mirror.settings.kinds import KindEntry
+from mirror.workers.inventory import Entry
 
 MINUTES = 5
 NOTHING = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []}
@@ -194,3 +196,22 @@ def test_where_discovery_says_nothing_each_kind_is_looked_for(said: object, stat
         await world.until(lambda: is_over(world))
 
     flow()
+
+
+@in_world(TwelveWorld)
+async def test_a_worker_is_ready_though_what_is_absent_answers_last(world: FlowWorld) -> None:
+    """All is found anew where this process begins to lead; whoever waits for the worker hears of the last answer."""
+    await asyncio.sleep(20)
+    assert world.registry is not None
+    east = world.registry.workers["east"]
+    world.planes["east"].faults.arrange(Slow(2.0), Which(verb="watch", plural="jobsets"), times=1)
+    east.check_again(Entry())
+    await asyncio.sleep(1)
+    assert up(world) == 0
+    await asyncio.sleep(4)
+    assert (east.is_reachable, up(world)) == (True, 1)
+
+
+def up(world: FlowWorld) -> float | None:
+    """What metrics say of east."""
+    return world.metrics.registry.get_sample_value("jobmirror_worker_up", {"worker": "east"})

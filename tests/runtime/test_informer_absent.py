@@ -127,6 +127,21 @@ async def test_a_refusal_is_over_once_it_is_not_served() -> None:
         assert (watched.informer.is_absent, watched.healthy) == (True, 1)
 
 
+async def test_who_waits_for_all_hears_when_it_is_found_anew() -> None:
+    """Nothing is taken for granted when another process begins to lead; that it is still not served ends the wait."""
+    wire = wire_to("c")
+    wire.arrange("watch", "jobs", NOT_SERVED, times=math.inf)
+    async with watching(wire) as watched:
+        assert (watched.informer.is_synced, watched.healthy) == (True, 0)
+    watched.informer.expire()
+    assert not watched.informer.is_synced
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(watched.informer.run(), name="informer")
+        await asyncio.sleep(0.1)
+        assert (watched.informer.is_synced, watched.healthy, len(watched.absences)) == (True, 1, 1)
+        task.cancel()
+
+
 async def test_a_nudge_asks_at_once() -> None:
     """Somebody knows more."""
     wire = wire_to("c")
