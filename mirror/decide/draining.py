@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from mirror.decide.fencing import mark_lease
 from mirror.decide.following import follow, problem_and_patch
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import policy_of
 from mirror.decide.move_requests import request_move
-from mirror.decide.moving import move_to, request_place, wait_obstruction
-from mirror.decide.plan import AT_ONCE, Action, AwaitMove, DeleteMirror, FindMirror, Plan
+from mirror.decide.moving import had_turn, move_to, request_place, wait_for_turn, wait_obstruction
+from mirror.decide.plan import AT_ONCE, NO_TURN, Action, AwaitMove, DeleteMirror, FindMirror, Plan
 from mirror.decide.snapshot import Look, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.base import Changes
@@ -87,21 +88,26 @@ def _stop(seen: Snapshot, mirror: Object) -> Plan | None:
     is_stopping = source.kind.is_suspended(mirror)
     if not is_stopping and (waiting := _wait_for_place_and_turn(seen)) is not None:
         return waiting
-    following = source.stored.next_status(
-        mirror,
-        now=seen.now,
-        mirror_suspended=is_stopping,
-        clock_offset_seconds=worker.clock_offset_seconds,
-    )
     problem: Obstruction | None = None
     patch: tuple[Action, ...] = ()
     if not is_stopping:
         changes = Changes(operations=source.kind.stopping(mirror), digest=STOP)
         problem, patch = problem_and_patch(replace(seen, changes=changes))
+    write, again = _follow_status(seen, mirror, problem)
+    return Plan(f"stops on {worker.name}, which is drained", (*write, *patch, _KEEP), again)
+
+
+def _follow_status(seen: Snapshot, mirror: Object, problem: Obstruction | None) -> tuple[tuple[Action, ...], float]:
+    """What its mirror says is stored, and nothing is sent there; and when to look again."""
+    following = seen.source.stored.next_status(
+        mirror,
+        now=seen.now,
+        mirror_suspended=seen.source.kind.is_suspended(mirror),
+        clock_offset_seconds=seen.worker.clock_offset_seconds if seen.worker is not None else None,
+    )
     shown = problem or shown_obstruction(seen)
     write, later = source_write(seen, waiting=shown, mirror=FromMirror(mirror.metadata.uid, following))
-    again = min(later or STOPS_LOOK_SECONDS, STOPS_LOOK_SECONDS)
-    return Plan(f"stops on {worker.name}, which is drained", (*write, *patch, _KEEP), again)
+    return write, min(later or STOPS_LOOK_SECONDS, STOPS_LOOK_SECONDS)
 
 
 def _let_it_go(seen: Snapshot, mirror: Object) -> Plan | None:
@@ -175,19 +181,29 @@ def request_by_drain(seen: Snapshot) -> MoveRequest | None:
 
 
 def _wait_for_place_and_turn(seen: Snapshot) -> Plan | None:
-    """Until another worker is assigned, and it is its turn (``workers.moveRate``), it goes on where it is."""
+    """Until it is its turn (``workers.moveRate``), and another worker is assigned, it goes on where it is."""
     if seen.part is Part.HOLDER:
         return _wait_until_found(seen)
-    assignment, memory = seen.assignment, seen.memory
-    if assignment.assigned is None or assignment.assigned == seen.source.placed:
-        to, actions = request_place(seen)
-        if to is not None:
-            return Plan(f"may go on on {to}", actions, AT_ONCE)
-        meanwhile = _meanwhile(seen)
-        return replace(meanwhile, actions=(*actions, *meanwhile.actions))
-    if memory.move_at is None:
-        return Plan(f"goes on on {assignment.assigned} when it is its turn", (AwaitMove(),))
-    return None
+    assigned = seen.assignment.assigned
+    if assigned is not None and assigned != seen.source.placed:
+        waiting = None if had_turn(seen) else wait_for_turn(seen, assigned)
+        return None if waiting is None else _beside(waiting, _until_its_turn(seen))
+    to, actions = request_place(seen)
+    if to is None:
+        return _beside(Plan("waits for another worker", actions, remember=NO_TURN), _meanwhile(seen))
+    # Whose turn it is takes the place, as after a loss (decision 0020).
+    waiting = wait_for_turn(seen, to)
+    return Plan(f"may go on on {to}", actions, AT_ONCE) if waiting is None else _beside(waiting, _until_its_turn(seen))
+
+
+def _beside(waiting: Plan, meanwhile: Plan) -> Plan:
+    """It waits, and what is done for it meanwhile is done."""
+    return replace(
+        meanwhile,
+        because=f"{waiting.because}; {meanwhile.because}",
+        actions=(*waiting.actions, *meanwhile.actions),
+        remember={**meanwhile.remember, **waiting.remember},
+    )
 
 
 def _wait_until_found(seen: Snapshot) -> Plan | None:
@@ -199,12 +215,32 @@ def _wait_until_found(seen: Snapshot) -> Plan | None:
     return replace(request_move(seen, PLACE_BY_DRAIN), again_after_seconds=AT_ONCE)
 
 
+def _until_its_turn(seen: Snapshot) -> Plan:
+    """What is done for it while there is a place for it: it is followed.
+
+    What has been stopped already, by whatever that was, is not resumed for so short a time: one that has started could
+    not be stopped again without consent, and would stay.
+    """
+    mirror = seen.mirror
+    if mirror is None or seen.source.stored.is_leaving:
+        return Plan("nothing of it runs")
+    if not seen.source.kind.is_suspended(mirror):
+        return _go_on(seen)
+    write, again = _follow_status(seen, mirror, None)
+    return Plan("its mirror is stopped", write, again)
+
+
 def _meanwhile(seen: Snapshot) -> Plan:
     """What is done for it while it has no other place: it is followed, unless it has stopped already."""
     if seen.source.stored.is_leaving or seen.mirror is None:
         write, later = source_write(seen, waiting=wait_obstruction(seen, GONE_BY_DRAIN))
         plan = Plan("has stopped, and waits for another worker", write, later)
     else:
-        plan = follow(seen) or Plan("waits for another worker")
+        plan = _go_on(seen)
     again = min(plan.again_after_seconds or PLACE_LOOK_SECONDS, PLACE_LOOK_SECONDS)
     return replace(plan, again_after_seconds=again)
+
+
+def _go_on(seen: Snapshot) -> Plan:
+    """As on a worker that is not drained; what its source says of a lease first."""
+    return mark_lease(seen) or follow(seen) or Plan("goes on where it is")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mirror.decide.fencing import marked, moment
 from mirror.decide.loss_policies import is_to_be_fenced, policy_of
 from mirror.decide.move_requests import request_move, wait_text
-from mirror.decide.plan import AT_ONCE, Action, AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
+from mirror.decide.plan import AT_ONCE, NO_TURN, Action, AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
 from mirror.decide.snapshot import FenceState, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.terms import in_term
 from mirror.decide.writing import source_write
@@ -105,6 +105,11 @@ def wait_for_turn(seen: Snapshot, to: str) -> Plan | None:
     return Plan(f"is moved to {to} when it is its turn", (AwaitMove(),))
 
 
+def had_turn(seen: Snapshot) -> bool:
+    """Whether it took the place that it is assigned to in its turn, however long what is drained took to stop since."""
+    return seen.memory.move_at is not None
+
+
 def wait_for_place(seen: Snapshot, request: MoveRequest) -> Plan:
     """Have it assigned to another worker, or where it may stay to the same."""
     to, actions = request_place(seen, may_stay=request.may_stay)
@@ -113,7 +118,8 @@ def wait_for_place(seen: Snapshot, request: MoveRequest) -> Plan:
         return wait_for_turn(seen, to) or Plan(f"may be moved to {to}", actions, AT_ONCE)
     waiting = wait_obstruction(seen, request)
     write, later = source_write(seen, waiting=waiting)
-    return Plan(waiting.text, (*actions, *write), min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS))
+    again = min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS)
+    return Plan(waiting.text, (*actions, *write), again, NO_TURN)
 
 
 def wait_obstruction(seen: Snapshot, request: MoveRequest) -> Obstruction:

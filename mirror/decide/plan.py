@@ -12,6 +12,8 @@ from mirror.decide.snapshot import MemoryChange
 from mirror.kinds.base import Changes
 
 REQUESTED = "requested"
+NO_TURN: MemoryChange = {"move_at": None}
+"""A turn is for a place that is free then: who has to wait for one waits for a turn once more (decision 0020)."""
 AT_ONCE = 0.05
 """Seconds. Our own write names no key, and a worker that was assigned wakes nobody: what they allow is done at once."""
 

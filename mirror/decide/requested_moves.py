@@ -10,8 +10,8 @@ from mirror.decide.draining import PLACE_LOOK_SECONDS, is_place_wanted, request_
 from mirror.decide.expired_leases import request_by_expiry
 from mirror.decide.loss_policies import policy_of
 from mirror.decide.move_requests import LOOK_SECONDS, answer_found, request_move, void, withdraw
-from mirror.decide.moving import move_to, request_by_loss, request_place, wait_for_place, wait_for_turn
-from mirror.decide.plan import AT_ONCE, AwaitMove, ConfirmRequest, Plan
+from mirror.decide.moving import had_turn, move_to, request_by_loss, request_place, wait_for_place, wait_for_turn
+from mirror.decide.plan import AT_ONCE, NO_TURN, AwaitMove, ConfirmRequest, Plan
 from mirror.decide.snapshot import Snapshot
 from mirror.decide.writing import source_write
 from mirror.model.losses import OnLoss
@@ -70,7 +70,8 @@ def move_as_requested(seen: Snapshot) -> Plan | None:
         return _find_place(seen, request, assigned)
     if assigned is None:
         return wait_for_place(seen, request)
-    if not _had_turn(seen, request) and (waiting := wait_for_turn(seen, assigned)) is not None:
+    is_its_turn = request.why is Why.DRAINED and had_turn(seen)  # it was when a place was found for it
+    if not is_its_turn and (waiting := wait_for_turn(seen, assigned)) is not None:
         return waiting
     if seen.memory.request_confirmed != source.found.metadata.resource_version:
         confirm = ConfirmRequest(source.placed, term_of(source.stored.status))
@@ -79,19 +80,13 @@ def move_as_requested(seen: Snapshot) -> Plan | None:
     return move_to(seen, assigned, request, because=because)
 
 
-def _had_turn(seen: Snapshot, request: MoveRequest) -> bool:
-    """What is drained had it when a place was found for it, however long it took to stop since."""
-    turn = seen.memory.move_at
-    return request.why is Why.DRAINED and turn is not None and turn <= seen.monotonic
-
-
 def _find_place(seen: Snapshot, request: MoveRequest, assigned: str | None) -> Plan:
     """What is to be drained goes on where it is until there is another worker for it, which is then kept."""
     if assigned is None:
         to, actions = request_place(seen)
         if to is not None:
-            return Plan(f"may go on on {to}", actions, AT_ONCE)
-        return Plan("waits for another worker", actions, PLACE_LOOK_SECONDS)
+            return wait_for_turn(seen, to) or Plan(f"may go on on {to}", actions, AT_ONCE)
+        return Plan("waits for another worker", actions, PLACE_LOOK_SECONDS, NO_TURN)
     if request.step is Step.FOUND:
         return Plan(f"{assigned} is kept for it", (AwaitMove(takes_turn=False),), PLACE_LOOK_SECONDS)
     return wait_for_turn(seen, assigned) or answer_found(seen, request)

@@ -17,6 +17,7 @@ from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.plan import (
     AT_ONCE,
+    NO_TURN,
     Action,
     AwaitMove,
     DeleteMirror,
@@ -111,7 +112,7 @@ def _look_at_pods(seen: Snapshot, plan: Plan) -> Plan:
         if assignment.available is None or assignment.available == worker.name:
             drops = () if proof is None else (drop,)
             return _with(plan, *drops, again=PLACE_LOOK_SECONDS)  # without another place it waits where it is
-        return _with(plan, RequestAssignment(assignment.available), _KEEP, again=AT_ONCE)
+        return _with(plan, RequestAssignment(assignment.available), _KEEP, again=AT_ONCE, remember=NO_TURN)
     if proof is None:
         if not retry.has_room:
             return _with(plan, again=LOOK_SECONDS)

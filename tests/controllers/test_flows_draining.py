@@ -47,8 +47,8 @@ def stop(world: World, *, terminating: int = 0, completed: str = "0-3") -> None:
     world.controller("east").set("train", counted | {"terminating": terminating, "conditions": [suspended]})
 
 
-def is_suspended_on_east(world: World) -> bool:
-    mirror = world.mirror("east")
+def is_suspended_on_east(world: World, name: str = "train") -> bool:
+    mirror = world.mirror("east", name)
     return mirror is not None and bool(mirror["spec"].get("suspend"))
 
 
@@ -147,6 +147,50 @@ async def test_without_a_place_nothing_stops() -> None:
         world.annotate_worker("west", cordoned=None)
         await manager.settle(90)
         assert is_suspended_on_east(world)
+
+
+async def test_what_waits_for_its_turn_is_followed_meanwhile() -> None:
+    """D6: ``workers.moveRate`` may let it wait for hours."""
+    async with two_workers(policy=SEEDING, move_rate=0.01) as (world, manager):
+        await on_east(world, manager)
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle()
+        world.create(job("later", **INDEXED))
+        await manager.settle()
+        world.controller("east").start("later", active=2)
+        await manager.settle()
+        world.annotate_worker("west", cordoned=None)
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(5)
+        first, later = sorted(("train", "later"), key=lambda name: is_suspended_on_east(world, name), reverse=True)
+        assert [is_suspended_on_east(world, name) for name in (first, later)] == [True, False]
+        status = world.mirror("east", later)["status"]
+        world.controller("east").set(later, status | {"succeeded": 4, "completedIndexes": "0-3"})
+        await manager.settle(2)
+        assert world.source(later)["status"]["completedIndexes"] == "0-3"
+        world.edit(lambda body: body["spec"].update(parallelism=3), later)
+        await manager.settle(2)
+        assert world.mirror("east", later)["spec"]["parallelism"] == 3
+        assert not is_suspended_on_east(world, later)
+        await manager.settle(2 * MINUTE)
+        assert is_suspended_on_east(world, later)
+
+
+async def test_whose_turn_it_is_takes_the_place() -> None:
+    """D14, D21: where there is less room than wants to go, those who came first do not take all of it."""
+    async with two_workers(policy=SEEDING, move_rate=1.0) as (world, manager):
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle()
+        for name in "abcde":
+            world.create(job(name, annotations={names.PRIORITY: "100"} if name == "c" else {}))
+            await manager.settle()
+        world.annotate_worker("west", cordoned=None, capacity="2")
+        await manager.settle()
+        world.annotate_worker("east", drain="move")
+        await manager.settle(20)
+        stopped = [one for one in "abcde" if is_suspended_on_east(world, one)]
+        assert len(stopped) == 2  # who asks first has the first turn
+        assert "c" in stopped
 
 
 @pytest.mark.parametrize("moment", ["stopping", "stopped, deletes fail", "deleted, records fail"])

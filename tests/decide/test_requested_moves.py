@@ -186,6 +186,7 @@ READY = {"move_at": MONOTONIC - 1}
 
 
 CONFIRMED = remembering(**READY, request_confirmed="7")
+PLACE, FOUND, GONE = (MoveRequest(step, Why.DRAINED) for step in (Step.PLACE, Step.FOUND, Step.MOVE))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,10 @@ def test_its_turn_comes_before_a_place_is_taken_for_it() -> None:
         (recorded(MOVE), remembering(), ["AwaitMove"]),
         (recorded(MOVE), remembering(**READY), ["RequestAssignment", "AwaitMove"]),
         (recorded(MOVE), remembering(move_at=MONOTONIC - 500), ["AwaitMove"]),
-        (recorded(MoveRequest(Step.PLACE, Why.DRAINED)), remembering(), ["RequestAssignment", "AwaitMove"]),
+        (recorded(PLACE), remembering(), ["AwaitMove"]),
+        (recorded(PLACE), remembering(**READY), ["RequestAssignment", "AwaitMove"]),
+        (recorded(PLACE), remembering(move_at=MONOTONIC - 500), ["AwaitMove"]),
+        (recorded(GONE), remembering(move_at=MONOTONIC - 500), ["AwaitMove"]),
     ):
         near = {"worker": NEAR} if request_in(of.stored.status) != MOVE else {}
         assert kinds(decide(replace(assigner(of, memory=memory, **near), assignment=free))) == does
@@ -243,6 +247,15 @@ def test_what_is_drained_takes_one_turn() -> None:
     of = recorded(MoveRequest(why=Why.DRAINED))
     plan = decide(assigner(of, "west", memory=remembering(move_at=MONOTONIC - 500, request_confirmed="7")))
     assert [one.records for one in plan.actions if isinstance(one, WriteSource)] == ["west"]
+
+
+@pytest.mark.parametrize("request_", [MOVE, PLACE, FOUND, GONE], ids=lambda one: one.text)
+def test_who_waits_for_a_place_waits_for_a_turn_once_more(request_: MoveRequest) -> None:
+    """D14: what is assigned later was not in that turn, however long ago that was."""
+    near = {"worker": NEAR} if request_ != MOVE else {}
+    plan = decide(assigner(recorded(request_), memory=remembering(**READY), **near))
+    assert "RequestAssignment" in kinds(plan)
+    assert plan.remember == {"move_at": None}
 
 
 @pytest.mark.parametrize(
@@ -298,7 +311,6 @@ def test_a_place_is_found_before_anything_stops() -> None:
 # -- a drain, by its holder --------------------------------------------------------------------------------------------
 
 DRAINED = replace(NEAR, drain="move-started")
-PLACE, FOUND, GONE = (MoveRequest(step, Why.DRAINED) for step in (Step.PLACE, Step.FOUND, Step.MOVE))
 
 
 def test_a_drain_asks_for_a_place_and_goes_on_meanwhile() -> None:
