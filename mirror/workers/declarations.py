@@ -54,6 +54,8 @@ class Declaration:
     """What people should know of it beside problems."""
     is_own: bool = False
     """Whether it is a Secret that registers a worker (label ``jobmirror.io/worker``): we may write it."""
+    makes_way: bool = False
+    """It counts only where nothing else declares the worker (``gone_record.only_takes_back``)."""
     key: str = ""
     """Of another Secret's data: where the kubeconfig is, by the settings."""
     account: str = ""
@@ -139,7 +141,9 @@ class Declarations:
     """All of them, by name: of several with one name the first counts, and the others are refused.
 
     First are the Secrets that register workers, then what is older: who can make objects in another namespace cannot
-    take over the name of a worker that is there. Invariant: ``_names`` holds exactly the keys of ``_known`` by name.
+    take over the name of a worker that is there. A broken Secret of ours is first all the same; only what makes way is
+    last. Nothing of this changes while an object of somebody else's works or not, so that names do not go to and fro.
+    Invariant: ``_names`` holds exactly the keys of ``_known`` by name.
     """
 
     def __init__(self) -> None:
@@ -200,6 +204,6 @@ class Declarations:
         holder = self.holder(name)
         return "; ".join(holder.spec.mistakes) if holder is not None and holder.spec is not None else ""
 
-    def _order(self, key: Key) -> tuple[bool, str, Key]:
+    def _order(self, key: Key) -> tuple[bool, bool, str, Key]:
         known = self._known[key]
-        return not known.is_own, known.origin.found.metadata.creation_timestamp or "", key
+        return known.makes_way, not known.is_own, known.origin.found.metadata.creation_timestamp or "", key

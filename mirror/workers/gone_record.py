@@ -31,6 +31,14 @@ def word_in(declared: Object) -> bool | None:
     return {"true": True, "false": False}.get(declared.annotations.get(names.GONE, "").strip().lower())
 
 
+def only_takes_back(secret: Object) -> bool:
+    """Whether a Secret that registers a worker holds nothing, and says of it only that it is not dead.
+
+    ``mirror worker forget --undo`` makes one where nothing declares the worker: it makes way for whatever does.
+    """
+    return word_in(secret) is False and not secret.data_dict()
+
+
 def gone_by(known: str, declared: Object | None, *, is_connected: bool) -> str:
     """Whose word is to be remembered: the uid of the object that declared the worker dead; empty: nobody's.
 

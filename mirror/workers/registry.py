@@ -270,7 +270,8 @@ class Registry:
         holder = self._declarations.holder(name)
         for refused in self._declarations.refused(name) if holder is not None and self._is_leading else ():
             text = f"worker {name} is declared by {holder.origin} already; this one is ignored" if holder else ""
-            self._hooks.warn(refused.origin, "WorkerNameTaken", text)
+            more = ", since it has no kubeconfig; it may be deleted" if refused.makes_way else ""
+            self._hooks.warn(refused.origin, "WorkerNameTaken", text + more)
 
     def _report_nameless(self, declaration: Declaration) -> None:
         if self._is_leading:

@@ -22,6 +22,7 @@ from mirror.settings.schema import SecretSource
 from mirror.telemetry.logs import Log
 from mirror.workers import declared_secrets
 from mirror.workers.declarations import Declaration, Key, Origin, Report
+from mirror.workers.gone_record import only_takes_back
 from mirror.workers.spec import RESERVED_NAMES, SECRET_SELECTOR, BadSecret, read_spec, spec_of
 
 MOST_OF_A_SOURCE = 1000
@@ -155,4 +156,4 @@ def _own(secret: Object) -> Declaration:
         if name in RESERVED_NAMES:
             return Declaration(name, origin, None, str(error), is_own=True)
         spec = spec_of(secret, name=name, kubeconfig=b"", labels=secret.labels, refused=error.problem)
-        return Declaration(name, origin, spec, is_own=True)
+        return Declaration(name, origin, spec, is_own=True, makes_way=only_takes_back(secret))

@@ -20,7 +20,7 @@ from test_cli_worker_drain import JOBS, left_on, mirror, stored, uid_of
 
 from mirror.cli.main import main
 from mirror.cli.user.failures import Failure
-from mirror.cli.worker import add, check, drain
+from mirror.cli.worker import add, check, drain, listing
 from mirror.cli.worker.changing import change, changes_of
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.forgetting import forget
@@ -402,6 +402,42 @@ async def test_a_declared_worker_is_declared_dead(by_secret: Declared) -> None:
     await forget(clusters.where, "prod")
     assert (await by_secret.annotations())[names.GONE] == "true"
     await api.delete(SECRET)
+    await forget(clusters.where, "prod")
+    secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/prod")
+    assert secret["metadata"]["annotations"] == {names.GONE: "true"}
+
+
+async def test_a_word_that_made_way_is_looked_at_no_more(
+    by_secret: Declared, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What ``forget --undo`` had to make counts as long as nothing declares the worker; ``forget`` removes it."""
+    clusters, api = by_secret.clusters, by_secret.clusters.management.api
+    own = f"/api/v1/namespaces/{HOME}/secrets"
+    word = {"name": "prod", "labels": {names.WORKER: "true"}, "annotations": {names.GONE: "false"}}
+    await api.create(own, {"metadata": word})
+    capsys.readouterr()
+    await listing.show(clusters.where, "json")
+    printed = capsys.readouterr().out
+    (row,) = json.loads(printed[printed.index("{") :])["items"]
+    assert row["reason"] == f"declared by {BY}"
+    assert (await by_secret.check())["declaration"] == ("ok", f"by {BY}, well-formed")
+    await drain.cordon(clusters.where, "prod")
+    assert (await by_secret.annotations())[names.CORDONED] == "true"
+    found = await api.get(RECORD)
+    await api.merge(RECORD, {"data": {"prod": found["data"]["prod"].replace("Connected", "Lost")}})
+    await forget(clusters.where, "prod")
+    assert (await by_secret.annotations())[names.GONE] == "true"
+    assert "prod" not in [one["metadata"]["name"] for one in await api.list(own)]
+
+
+async def test_a_word_whose_worker_nothing_else_declares_is_changed(by_secret: Declared) -> None:
+    """The manager has not noted yet that what declared it is gone."""
+    clusters, api = by_secret.clusters, by_secret.clusters.management.api
+    found = await api.get(RECORD)
+    await api.merge(RECORD, {"data": {"prod": found["data"]["prod"].replace("Connected", "Lost")}})
+    await api.delete(SECRET)
+    word = {"name": "prod", "labels": {names.WORKER: "true"}, "annotations": {names.GONE: "false"}}
+    await api.create(f"/api/v1/namespaces/{HOME}/secrets", {"metadata": word})
     await forget(clusters.where, "prod")
     secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/prod")
     assert secret["metadata"]["annotations"] == {names.GONE: "true"}

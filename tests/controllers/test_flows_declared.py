@@ -250,6 +250,44 @@ async def test_our_own_secret_comes_before_all_others() -> None:
         assert "declared" not in entry(world, "prod")
 
 
+def put_word(world: World, name: str, word: str) -> None:
+    """As ``mirror worker forget`` does where nothing declares the worker."""
+    annotations = {names.GONE: word}
+    body = {"metadata": {"name": name, "namespace": HOME, "labels": {names.WORKER: "true"}, "annotations": annotations}}
+    world.management.server.put("secrets", body)
+
+
+@pytest.mark.parametrize("word", ["false", "true"])
+async def test_what_takes_back_that_a_worker_is_dead_makes_way(word: str) -> None:
+    """D14: what declares it is back, and its Jobs go on; that it is dead holds until somebody takes it back."""
+    world = world_with("prod")
+    declare(world, "prod")
+    async with manager_of(world, secret_sources=(CAPI,)) as manager:
+        world.create(job())
+        await manager.settle(2)
+        world.management.server.remove("secrets", "prod-kubeconfig", "clusters")
+        put_word(world, "prod", word)
+        await manager.settle(5)
+        assert not is_up(manager, "prod")
+        declare(world, "prod")
+        await manager.settle(5)
+        assert is_up(manager, "prod") is (word == "false")
+        if word == "true":
+            world.management.server.edit(
+                "secrets", "prod", lambda body: body["metadata"]["annotations"].update({names.GONE: "false"}), HOME
+            )
+            await manager.settle(5)
+        assert is_up(manager, "prod")
+        assert entry(world, "prod")["declared"]["by"] == "Secret clusters/prod-kubeconfig"
+        assert f"Secret {HOME}/prod, which is ignored" in entry(world, "prod")["remark"]
+        assert ("Secret", "prod") in about(world, "WorkerNameTaken")
+        assert (
+            "worker prod is declared by Secret clusters/prod-kubeconfig already; this one is ignored, since it has no "
+            "kubeconfig; it may be deleted"
+        ) in world.texts("WorkerNameTaken")
+        assert world.mirrors() == ["prod"]
+
+
 async def test_one_secret_of_two_sources_is_one_worker() -> None:
     """The same object is no second one."""
     world = world_with("prod")

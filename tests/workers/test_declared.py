@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,6 +101,17 @@ def test_of_one_name_ours_comes_first_and_then_the_oldest() -> None:
     for key in (own, old, young):
         assert known.put(key, None) == ("prod",)
     assert (known.holder("prod"), list(known.names())) == (None, [])
+
+
+def test_what_makes_way_comes_after_whatever_else_there_is() -> None:
+    """It is only a person's word; any other Secret of ours comes first, without a kubeconfig, too."""
+    known = Declarations()
+    known.put(Key(0, "n", "word"), replace(declaration("prod", "w", "", is_own=True), makes_way=True))
+    assert (known.holder("prod") or declaration("", "", "")).origin.found.metadata.uid == "w"
+    known.put(Key(1, "n", "other"), declaration("prod", "a", "2026-03-01T00:00:00Z"))
+    assert [one.origin.found.metadata.uid for one in known.refused("prod")] == ["w"]
+    known.put(Key(0, "n", "own"), declaration("prod", "o", "2026-04-01T00:00:00Z", is_own=True))
+    assert [one.origin.found.metadata.uid for one in known.refused("prod")] == ["a", "w"]
 
 
 def test_an_object_that_changes_its_name_concerns_both() -> None:

@@ -96,7 +96,7 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     )
     if asked.workers:
         return [await _report(home, name, context) for name in asked.workers]
-    secrets = {secret.metadata.name: secret for secret in await home.worker_secrets()}
+    secrets = worker_objects.own_secrets(await home.worker_secrets(), context.inventory)
     found = [await _examined(home, WorkerObject(name, SECRETS, secret), context) for name, secret in secrets.items()]
     declared = sorted(name for name, entry in context.inventory.entries.items() if entry.declared is not None)
     return [*found, *[await _report(home, name, context) for name in declared if name not in secrets]]

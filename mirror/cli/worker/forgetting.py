@@ -40,4 +40,5 @@ async def undo(where: Where, name: str) -> None:
     wait = "wait" if taken.jobs != 1 else "waits"
     click.echo(f"✓ worker {name} is not declared dead any more: {jobs(taken.jobs)} recorded there {wait} for it")
     if taken.is_placeholder:
-        click.echo(f"  its new Secret has no kubeconfig: mirror worker add {name} --context CONTEXT writes it")
+        click.echo(f"  its new Secret has no kubeconfig: mirror worker add {name} --context CONTEXT writes it;")
+        click.echo("  if something else declares the worker, that counts, and the Secret may be deleted")

@@ -90,7 +90,7 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     namespaces = settings.namespaces if settings is not None else ()
     found = [Report(MANAGEMENT, await examine_management(home, kinds, namespaces))]
     inventory = await home.inventory()
-    secrets = {secret.metadata.name: secret for secret in await home.worker_secrets()}
+    secrets = worker_objects.own_secrets(await home.worker_secrets(), inventory)
     asking = _Asking(home, kinds, allow, namespaces, inventory)
     for name, secret in secrets.items():
         found.append(Report(name, await _on_worker(WorkerObject(name, SECRETS, secret), asking)))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mirror.cli.worker.operations.draining import remove
 from mirror.cli.worker.operations.overview import tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
-from mirror.cli.worker.operations.worker_objects import Gone, annotate, find
+from mirror.cli.worker.operations.worker_objects import Gone, WorkerObject, annotate, find
 from mirror.kube import requests
 from mirror.kube.resources import SECRETS
 from mirror.model import names
-from mirror.workers.gone_record import is_declared_dead
+from mirror.workers.gone_record import is_declared_dead, only_takes_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,9 @@ async def _say(home: ManagementCluster, name: str, word: str, *, is_known: bool)
         await _register_without_kubeconfig(home, name, word)
         return True
     await annotate(home, worker, {names.GONE: word})
+    if worker.by and word == "true" and secret is not None and only_takes_back(secret):
+        # Once what declares it now is deleted it would count again, and take this word back.
+        await remove(home, WorkerObject(name, SECRETS, secret))
     return False
 
 

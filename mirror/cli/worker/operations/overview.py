@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mirror.cli.worker.operations.sites import ManagementCluster
+from mirror.cli.worker.operations.worker_objects import own_secrets
 from mirror.kinds import registry
 from mirror.kinds.asking import is_ours
 from mirror.kinds.base import Kind
@@ -121,7 +122,7 @@ def rows(secrets: Iterable[Object], inventory: WorkerInventory, counted: Tally) 
 
     What declares them the command does not look for: the manager has recorded what it says.
     """
-    registered = {secret.metadata.name: secret for secret in secrets}
+    registered = own_secrets(secrets, inventory)
     declared = {name for name, entry in inventory.entries.items() if entry.declared is not None}
     everybody = sorted({*registered, *counted.unfinished, *declared})
     return [_row(name, registered.get(name), inventory.entry(name), counted.on(name)) for name in everybody]

@@ -9,7 +9,7 @@ never deleted. Used by whatever is said about a worker by its name. Not here: wh
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -23,7 +23,8 @@ from mirror.model import names
 from mirror.model.text import clean, nearest
 from mirror.workers import cluster_profiles, declared_secrets
 from mirror.workers.cluster_profiles import CLUSTER_PROFILES, BadProfile, SecretRef
-from mirror.workers.inventory import Declared
+from mirror.workers.gone_record import only_takes_back
+from mirror.workers.inventory import Declared, WorkerInventory
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec, spec_of
 
 _RESOURCES = {resource.kind: resource for resource in (SECRETS, CLUSTER_PROFILES)}
@@ -76,13 +77,29 @@ async def find(home: ManagementCluster, name: str) -> WorkerObject:
         if declared is None:
             raise
         return await find_declared(home, name, declared)
-    if found is not None and found.labels.get(names.WORKER) == "true":
-        return WorkerObject(name, SECRETS, found)
+    own = WorkerObject(name, SECRETS, found) if found is not None and found.labels.get(names.WORKER) == "true" else None
+    if own is not None and not only_takes_back(own.found):
+        return own
     if (declared := (await home.inventory()).entry(name).declared) is not None:
-        return await find_declared(home, name, declared)
+        try:
+            return await find_declared(home, name, declared)
+        except Gone:
+            if own is None:
+                raise
+    if own is not None:
+        return own
     if found is not None and names.KUBECONFIG_KEY in found.data_dict():
         raise ClusterError(_not_registered(home, found))
     raise ClusterError(f"worker {name} not found in namespace {home.namespace}; {await _meant(home, name)}")
+
+
+def own_secrets(secrets: Iterable[Object], inventory: WorkerInventory) -> dict[str, Object]:
+    """The Secrets that register workers, by name, but for those that make way for what the manager has recorded."""
+    return {
+        secret.metadata.name: secret
+        for secret in secrets
+        if not only_takes_back(secret) or inventory.entry(secret.metadata.name).declared is None
+    }
 
 
 async def find_declared(home: ManagementCluster, name: str, declared: Declared) -> WorkerObject:
