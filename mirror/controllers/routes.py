@@ -14,7 +14,7 @@ from mirror.controllers.state import MirroringState
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.ending import has_failed
 from mirror.decide.identity import Identity
-from mirror.kinds.asking import asks_us_alone, is_ours, was_moved
+from mirror.kinds.asking import asks_us_alone, is_ours, manager_of, was_moved
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.queueing import is_reset
 from mirror.kube.objects import Meta, Object
@@ -141,7 +141,7 @@ class Routes:
         Where the mark was ours while we lead, whatever is there instead is a user's, who may not free a Job from its
         manager: ``mirror take-over`` waits until nobody leads.
         """
-        uid, mark = found.metadata.uid, found.annotations.get(names.MANAGER)
+        uid, mark = found.metadata.uid, manager_of(kind, found)
         if self._intake.is_leading and old is not None and self._was_marked_by_us(kind, old, found):
             self._memories.set(uid, is_marked_by_us=True)
         if (mark is None or self._memories.of(uid).is_marked_by_us) and uid not in self._memories.others:
@@ -157,7 +157,7 @@ class Routes:
     def _was_marked_by_us(self, kind: Kind, old: Object, new: Object) -> bool:
         placed = kind.summary(old).placed
         is_same = old.metadata.uid == new.metadata.uid and placed is not None and placed == kind.summary(new).placed
-        return is_same and old.annotations.get(names.MANAGER) == self._manager
+        return is_same and manager_of(kind, old) == self._manager
 
     def _on_source_gone(self, kind: Kind, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(kind, old)

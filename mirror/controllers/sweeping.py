@@ -15,6 +15,7 @@ from mirror.controllers.returning import Returning, is_left_behind_on
 from mirror.controllers.state import MirroringState
 from mirror.decide.identity import has_labels, is_of_another_cluster, own_labels
 from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mirror, is_too_many
+from mirror.kinds.asking import manager_of
 from mirror.kinds.base import Kind
 from mirror.kinds.metadata import is_made_of
 from mirror.kube import requests
@@ -311,10 +312,8 @@ class Sweeper:
         return summary.placed not in (None, worker.name) and not is_over
 
     def _is_others(self, kind: Kind, found: Object) -> bool:
-        """Whether others know better where a source is: another manager of this cluster has placed it, which may know
-        this worker by another name (D2), or its record is not confirmed (D25)."""
-        marked = found.annotations.get(names.MANAGER, self._manager) != self._manager
-        is_others = marked or found.metadata.uid in self._memories.others
+        """Whether others may know better: another manager has placed it (D2), or its record is in doubt (D25)."""
+        is_others = found.metadata.uid in self._memories.others or manager_of(kind, found) not in (None, self._manager)
         return is_others or is_unconfirmed(kind, found, self._registry.workers)
 
     async def _is_kind_served(self, kind: Kind) -> bool:

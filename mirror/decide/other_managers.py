@@ -9,7 +9,7 @@ from mirror.batch import times
 from mirror.batch.syntax import label_problems
 from mirror.decide.plan import Plan, ReportOtherManager
 from mirror.decide.snapshot import Snapshot
-from mirror.model import names
+from mirror.kinds.asking import manager_of
 from mirror.model.text import clean
 
 MARKED_WITHIN_SECONDS = 10.0
@@ -29,11 +29,11 @@ def leave_other_managers(seen: Snapshot) -> Plan | None:
 
 
 def _await_mark(seen: Snapshot) -> Plan | None:
-    """Of this kind the mark comes with a request of its own, right after the record (D25)."""
+    """Of this kind the mark comes with a request of its own, and records of earlier versions do not say it (D25)."""
     source = seen.source
     if not seen.policy.manager or source.placed is None or source.is_finished:
         return None
-    if names.MANAGER in source.found.annotations or seen.memory.recorded_on == source.placed:
+    if manager_of(source.kind, source.found) is not None or seen.memory.recorded_on == source.placed:
         return None
     left = MARKED_WITHIN_SECONDS - _placed_for_seconds(seen)
     return Plan("it was just recorded, and not by this process", (), left) if left > 0 else None

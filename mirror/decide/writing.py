@@ -14,6 +14,7 @@ from mirror.decide.snapshot import Snapshot
 from mirror.kinds.stored_source import NextStatus
 from mirror.model import names
 from mirror.model.reasons import UNWRITABLE, Obstruction
+from mirror.model.terms import manager_in, with_manager
 
 WAITING_WRITE_SECONDS = 10.0
 MOST_BYTES_OF_A_CHARACTER = 4
@@ -72,6 +73,8 @@ def source_write(
         changes.append((names.MIRROR_UID, uid))
     told = _explanation(seen, waiting, status, is_placed=placed is not None)
     status = told.status
+    if is_apart and placed and manager and not seen.source.is_finished:
+        status = _named(seen.source.stored.status, status, manager)
     if told.is_due and stored.get(names.WAITING_BECAUSE) != told.text:
         changes.append((names.WAITING_BECAUSE, told.text))
     if changes and not _have_room(stored, changes):
@@ -90,6 +93,18 @@ def source_write(
         cut=mirror.following.cut if mirror is not None else 0,
     )
     return (write, *told.events), told.later
+
+
+def _named(stored: Mapping[str, Any], status: Mapping[str, Any] | None, manager: str) -> Mapping[str, Any] | None:
+    """The status that is written, with whose record it is: the annotation that says so may come late (D2, D25).
+
+    That is no reason to write, but where another manager's name stands there: the source was taken over from it.
+    """
+    if status is None:
+        if manager_in(stored) in ("", manager):
+            return None
+        status = stored
+    return with_manager(status, manager)
 
 
 def shown_obstruction(seen: Snapshot) -> Obstruction | None:

@@ -8,6 +8,7 @@ from typing import Any
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.terms import manager_in, may_name_manager
 
 _MOVED, _RETRYING = names.MOVED.encode(), names.RETRYING.encode()
 
@@ -24,6 +25,17 @@ def asks_us_alone(kind: Kind, found: Object, managed_by: str) -> bool:
     as Kueue does.
     """
     return not kind.managed_by_value and is_ours(kind, found, managed_by)
+
+
+def manager_of(kind: Kind, found: Object) -> str | None:
+    """The namespace of the manager that has placed a source, as its annotation says, or else its record (D2).
+
+    The record does where annotations take a request of their own, which may come late (D25). None: neither says so.
+    """
+    mark = found.annotations.get(names.MANAGER)
+    if mark is not None or kind.keeps_metadata_in_status or not may_name_manager(bytes(found.status)):
+        return mark
+    return manager_in(found.status_dict()) or None
 
 
 def state(kind: Kind, found: Object) -> str:

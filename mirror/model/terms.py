@@ -1,7 +1,8 @@
 """In which term of its worker's slot a source was recorded, and what is requested: its record's reason (S2, S6). Pure.
 
 It is ``MARK``, ``MARK:TERM`` or ``MARK,REQUEST:TERM``. Where there are no slots there is no term, and the reason is as
-it was.
+it was. The mark may name the manager that recorded it, by its namespace: ``PlacedBy_jobmirror_system`` (D2, D25); a
+reason has no hyphens, and a namespace no underscores.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from mirror.model import names
 from mirror.model.move_requests import MoveRequest, parse_request
 
-_BEFORE_TERM, _BEFORE_REQUEST = ":", ","
+_BEFORE_TERM, _BEFORE_REQUEST, _BEFORE_MANAGER = ":", ",", "By_"
 """As reasons of conditions may have them."""
 
 
@@ -49,10 +50,12 @@ class _Reason(NamedTuple):
     mark: str = ""
     request: str = ""
     term: str = ""
+    manager: str = ""
 
     def __str__(self) -> str:
+        by = f"{_BEFORE_MANAGER}{self.manager.replace('-', '_')}" if self.manager else ""
         asked = f"{_BEFORE_REQUEST}{self.request}" if self.request else ""
-        return f"{self.mark}{asked}{_BEFORE_TERM}{self.term}" if self.term else f"{self.mark}{asked}"
+        return f"{self.mark}{by}{asked}{_BEFORE_TERM}{self.term}" if self.term else f"{self.mark}{by}{asked}"
 
 
 def term_of(status: Mapping[str, Any]) -> str:
@@ -61,8 +64,18 @@ def term_of(status: Mapping[str, Any]) -> str:
 
 
 def mark_in(status: Mapping[str, Any]) -> str:
-    """What the reason says beside request and term; empty: there is no record."""
+    """What the reason says beside manager, request and term; empty: there is no record."""
     return _reason_in(status).mark
+
+
+def manager_in(status: Mapping[str, Any]) -> str:
+    """The namespace of the manager that has recorded a source; empty: the record does not say, or there is none."""
+    return _reason_in(status).manager
+
+
+def may_name_manager(status: bytes) -> bool:
+    """Whether a status may say that, without decoding it."""
+    return _BEFORE_MANAGER.encode() in status
 
 
 def request_in(status: Mapping[str, Any]) -> MoveRequest | None:
@@ -78,6 +91,11 @@ def with_term(status: Mapping[str, Any], term: str) -> dict[str, Any]:
 def with_mark(status: Mapping[str, Any], mark: str) -> dict[str, Any]:
     """The same status, of a source that has a worker, with another mark but the same term."""
     return _with_record(status, lambda reason: reason._replace(mark=mark))
+
+
+def with_manager(status: Mapping[str, Any], manager: str) -> dict[str, Any]:
+    """The same status, of a source that has a worker, recorded by the manager in this namespace."""
+    return _with_record(status, lambda reason: reason._replace(manager=manager))
 
 
 def with_request(status: Mapping[str, Any], request: MoveRequest | None, term: str) -> dict[str, Any]:
@@ -100,8 +118,9 @@ def _reason_in(status: Mapping[str, Any]) -> _Reason:
 
 def _parse(text: str) -> _Reason:
     before, _, term = text.partition(_BEFORE_TERM)
-    mark, _, request = before.partition(_BEFORE_REQUEST)
-    return _Reason(mark, request, term)
+    named, _, request = before.partition(_BEFORE_REQUEST)
+    mark, _, manager = named.partition(_BEFORE_MANAGER)
+    return _Reason(mark, request, term, manager.replace("_", "-"))
 
 
 def _with_record(status: Mapping[str, Any], reason: Callable[[_Reason], _Reason], **more: str) -> dict[str, Any]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from doubles.drills import DRILLS, KINDS, definition, drill
-from doubles.jobs import job
+from doubles.jobs import Body, job
 from doubles.loglines import captured
 from doubles.managers import HOME, worker_secret
+from doubles.refusals import Refused
 from doubles.world import RunningManager, World, manager_of, two_workers
 
+from mirror.embedded.faults.targets import Which
 from mirror.model import names
 
 pytestmark = pytest.mark.looptime
@@ -259,25 +262,87 @@ async def test_managers_that_share_no_namespace_say_nothing_of_each_other() -> N
         assert world.texts("OtherManager") == []
 
 
-async def test_a_kind_whose_mark_follows_its_record_runs_once() -> None:
-    """D25: its /status takes no annotation, so there is a moment with a record and no mark."""
+async def world_of_drills() -> World:
     world = world_of_two()
-    here = world.management.server
-    for server in (here, *(wire.server for wire in world.workers.values())):
+    for server in (world.management.server, *(wire.server for wire in world.workers.values())):
         server.put("customresourcedefinitions", definition())
     await asyncio.sleep(1)
+    return world
+
+
+def drills_on(world: World, name: str) -> list[str]:
+    """The workers that have a mirror of it."""
+    return [at for at, wire in world.workers.items() if wire.server.find(DRILLS.plural, name) is not None]
+
+
+def reason_of(world: World, name: str) -> str:
+    listed = world.management.server.get(DRILLS.plural, name)["status"]["conditions"]
+    return str(next(one["reason"] for one in listed if one["type"] == names.PLACED))
+
+
+REFUSED = [
+    pytest.param(None, id="it comes right after it"),
+    pytest.param(Refused(500, "InternalError", 'failed calling webhook "drills": connection refused'), id="later"),
+    pytest.param(Refused(403, "Forbidden", 'admission webhook "drills" denied the request'), id="never"),
+]
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+async def test_a_kind_whose_mark_follows_its_record_runs_once(refused: Refused | None) -> None:
+    """D25: its /status takes no annotation, so that the record itself says whose it is."""
+    world = await world_of_drills()
     async with (
         manager_of(world, kinds=KINDS) as ours,
         manager_of(world, kinds=KINDS, namespace=THEIRS) as theirs,
     ):
+        if refused is not None:
+            marking = Which("patch", DRILLS.plural, subresource="")
+            world.management.faults.arrange(refused.answer(), marking, times=math.inf)
         for number in range(10):
-            here.put(DRILLS.plural, drill(f"d{number}"))
+            world.management.server.put(DRILLS.plural, drill(f"d{number}"))
         await ours.settle(60)
         for number in range(10):
-            found = [
-                name
-                for name, wire in world.workers.items()
-                if wire.server.find(DRILLS.plural, f"d{number}") is not None
-            ]
-            assert len(found) == 1, number
+            assert len(drills_on(world, f"d{number}")) == 1, number
+            assert reason_of(world, f"d{number}") in ("PlacedBy_jobmirror_system", "PlacedBy_team_system")
         assert ours.mirroring.jobs_of_other_managers + theirs.mirroring.jobs_of_other_managers == 10
+
+
+async def test_a_record_is_renamed_once_it_was_taken_over() -> None:
+    """The annotation of ``mirror take-over`` goes before what the record says, which follows it."""
+    world = await world_of_drills()
+    server = world.management.server
+    async with manager_of(world, kinds=KINDS, namespace=THEIRS) as theirs:
+        server.put(DRILLS.plural, drill())
+        await theirs.settle()
+        assert reason_of(world, "train") == "PlacedBy_team_system"
+    mark = {names.MANAGER: HOME}
+    server.edit(DRILLS.plural, "train", lambda body: body["metadata"]["annotations"].update(mark))
+    server.remove("secrets", "east", HOME)
+    world.register("east", leads_to="south")
+    async with manager_of(world, kinds=KINDS) as ours:
+        await ours.settle(30)
+        assert reason_of(world, "train") == "PlacedBy_jobmirror_system"
+        assert ours.mirroring.jobs_of_other_managers == 0
+
+
+async def test_a_record_of_an_earlier_version_is_followed_and_named_with_the_next_status() -> None:
+    """It says nothing; the annotation does, or after ten seconds nobody."""
+    world = await world_of_drills()
+    server = world.management.server
+    async with manager_of(world, kinds=KINDS) as before:
+        server.put(DRILLS.plural, drill())
+        await before.settle()
+
+    def as_before(body: Body) -> None:
+        for one in body["status"]["conditions"]:
+            one["reason"] = one["reason"].partition("By_")[0]
+        del body["metadata"]["annotations"][names.MANAGER]
+
+    server.edit(DRILLS.plural, "train", as_before)
+    async with manager_of(world, kinds=KINDS) as ours:
+        await ours.settle(15)
+        status = {"rounds": 1}
+        world.workers["east"].server.edit(DRILLS.plural, "train", lambda body: body.update(status=status))
+        await ours.settle(5)
+        assert reason_of(world, "train") == "PlacedBy_jobmirror_system"
+        assert drills_on(world, "train") == ["east"]

@@ -15,6 +15,7 @@ import msgspec
 
 from mirror.batch import times
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
+from mirror.kinds.asking import manager_of
 from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import Conflict, NotFound
@@ -72,7 +73,7 @@ async def take_over(
     outcome = Outcome()
     async for kind, found in home.jobs():
         summary = kind.summary(found)
-        if found.annotations.get(names.MANAGER) != former or summary.placed is None or summary.is_finished:
+        if manager_of(kind, found) != former or summary.placed is None or summary.is_finished:
             continue
         if why := obstacle(ours.entry(summary.placed), theirs.entry(summary.placed), same_workers=same_workers):
             what = f"{kind.name} {found.metadata.namespace}/{found.metadata.name}"
