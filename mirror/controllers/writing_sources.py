@@ -60,6 +60,9 @@ class SourceWriter:
         Raises:
             KubeError: it did not go well, and is to be tried again.
         """
+        memories, uid = self._t.state.memories, seen.source.uid
+        if not write.shows_waiting and memories.of(uid).reported_reason:
+            memories.set(uid, reported_reason="")  # that is over, and was never written down
         counting, notes = (_parts_by_annotation if seen.source.kind.records_by_annotation else _parts)(seen, write)
         found = await self._write_parts(seen, counting)
         if notes is not None and found is not None:
@@ -150,6 +153,8 @@ class SourceWriter:
         """
         t, uid = self._t, seen.source.uid
         memory = t.state.memories.of(uid)
+        if write.reports:
+            t.state.memories.set(uid, reported_reason=write.reports)  # whatever becomes of this
         if (left := memory.annotated_again_at - t.environment.clock.monotonic()) > 0:
             t.state.intake.add_after(seen.key, left)
             return
@@ -249,7 +254,9 @@ class SourceWriter:
         key, t = seen.key, self._t
         t.state.history.on_written(seen, write)
         if write.shows_waiting:
-            t.state.memories.set(seen.source.uid, waiting_written_at=t.environment.clock.monotonic())
+            t.state.memories.set(
+                seen.source.uid, waiting_written_at=t.environment.clock.monotonic(), reported_reason=""
+            )
         if write.about_request:
             self._log.warning("move request", source=key, worker=seen.source.placed, step=write.about_request)
         if write.moves_from is not None:

@@ -32,6 +32,8 @@ class WriteSource(msgspec.Struct, frozen=True):
     clears: bool = False
     shows_waiting: bool = False
     """It changes what the source says that it waits for."""
+    reports: str = ""
+    """The reason that it gives for that, where an event goes with it."""
     is_mirrored_status: bool = False
     retry: str = ""
     """What it begins or ends of trying the source elsewhere (``retrying``), as it is counted (D31)."""

@@ -31,10 +31,9 @@ class Look(Enum):
 
 
 class PodsLeft(msgspec.Struct, frozen=True):
-    """What a live look for pods of a mirror that is gone has found."""
+    """What a live look for pods of a mirror that is gone has found; times are monotonic."""
 
     looked_at: float
-    """Monotonic, as are all times here."""
     count: int = 0
     """Those that have not ended."""
     none_since: float | None = None
@@ -56,8 +55,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 
     ``first_create``: this process recorded the placement, or holds its worker's slot in the term in which that was
     done, and no create can have happened yet, so a refusal is one of the very first create (D1, S6). ``look`` answers
-    for ``looked_for`` only. ``create_unanswered``: the answer to a create never came; if the mirror shows up, it was
-    not reported yet.
+    for ``looked_for`` only. ``create_unanswered``: no answer to a create came; a mirror that shows up was not reported.
     """
 
     uid: str = ""
@@ -111,6 +109,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     touched_at: float | None = None
     """When that mirror was last written to, so that its controller looks at it."""
     waiting_written_at: float = float("-inf")
+    reported_reason: str = ""
+    """Why it waits, as an event has said, where that could not be written down yet (D25)."""
     pods_told: str = ""
     """The reason of its pods' trouble that was last reported by an event."""
     is_failure_untold: bool = False
@@ -125,9 +125,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     seed_refused: str = ""
     """Why the worker does not take what was counted, of the mirror that is held for that."""
     annotate_failures: int = 0
-    """How often in a row annotations for people were not written, where that takes a request of its own (D25)."""
     annotated_again_at: float = float("-inf")
-    """When that is tried again, monotonic."""
+    """How often in a row annotations were not written, where they take a request of their own (D25), and when again."""
     delete_refused_at: float = float("-inf")
     """When the management cluster did not let us delete the source after its time to live."""
     moves_told: int = 0
@@ -197,6 +196,7 @@ class MemoryChange(TypedDict, total=False):
     podless_since: float | None
     touched_at: float | None
     waiting_written_at: float
+    reported_reason: str
     pods_told: str
     is_failure_untold: bool
     foreign_status_writes: int

@@ -88,6 +88,7 @@ def source_write(
         records=records,
         clears=clears,
         shows_waiting=told.is_due,
+        reports=told.events[0].reason if told.events else "",
         is_mirrored_status=is_mirrored_status,
         more=mirror is not None and mirror.following.more,
         cut=mirror.following.cut if mirror is not None else 0,
@@ -141,7 +142,8 @@ def _explanation(
     if has_condition and (reason or why is None):
         status = stored.explained_status(status, why, is_placed=is_placed, now=seen.now) or status
     events: tuple[EmitEvent, ...] = ()
-    if why is not None and has_condition and reason not in ("", shown_reason) and text != shown_text:
+    known = ("", shown_reason, seen.memory.reported_reason)
+    if why is not None and has_condition and reason not in known and text != shown_text:
         events = (EmitEvent(reason, why.message),)
     return _Explanation(status, text, is_due=True, events=events)
 

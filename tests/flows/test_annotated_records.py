@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 import pytest
-from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, stored
+from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, stored, texts
 from doubles.drills import DRILLS, drill
 from doubles.refusals import Refused
 from flow_world import MANAGER, FlowWorld
@@ -159,6 +159,31 @@ async def test_statuses_do_not_wait_for_annotations_that_change_no_record(world:
     await world.until(lambda: where(world, "later"))
     for name in ("train", "later"):
         await world.management.api.delete(f"{PATH}/{name}")
+
+
+@pytest.mark.slow
+@in_world(AnnotatedWorld)
+async def test_a_reason_is_reported_once_though_it_cannot_be_written_down(world: FlowWorld) -> None:
+    """D22: statuses go on meanwhile, of which each would say it anew; another reason is another event."""
+    await world.management.api.create(PATH, endless())
+    await world.until(lambda: is_mirrored(world))
+    (worker,) = await where(world)
+    there = world.planes[worker].api
+    world.management.faults.arrange(WEBHOOK_DOWN.answer(), ANNOTATING, times=math.inf)
+    await there.merge(f"{PATH}/train", {"metadata": {"finalizers": ["example.com/keep"]}})
+    await there.delete(f"{PATH}/train")
+    await asyncio.sleep(700)
+    assert len(await texts(world, "MirrorTerminating")) == 1
+    world.management.faults.restore()
+
+    async def is_shown() -> bool:
+        source = await stored(world)
+        return names.WAITING_BECAUSE in ((source or {})["metadata"].get("annotations") or {})
+
+    await world.until(is_shown)
+    assert len(await texts(world, "MirrorTerminating")) == 1
+    await world.management.api.delete(f"{PATH}/train")
+    await there.merge(f"{PATH}/train", {"metadata": {"finalizers": None}})
 
 
 async def rounds(world: FlowWorld) -> int:
