@@ -28,8 +28,9 @@ from mirror.workers.worker import Worker
 
 INTERVAL_SECONDS = 10.0
 """Between two looks at who is due: a kind that a worker has begun to serve is read before much of it is there."""
-AGAIN_SECONDS = 3600.0
-"""What a worker serves changes with a release of a controller there."""
+AGAIN_SECONDS = 600.0
+"""What a worker serves changes with a release of a controller there; the index alone is read, where that is the same.
+A kind whose mirrors had to be listed anew is asked for at once: a definition that is replaced ends what was watched."""
 SOON_SECONDS = 60.0
 """Where a worker gets nothing of a kind for its definition, or has not published it yet: the index alone is read."""
 RETRY_SECONDS = 600.0
@@ -92,6 +93,8 @@ class WorkerSchemas:
         """By worker and path of the kind, as all of these; what is of workers that are gone goes with them."""
         self._said: dict[tuple[str, str], tuple[str, ...]] = {}
         self._read: dict[tuple[str, str], _Read] = {}
+        self._lists: dict[tuple[str, str], int] = {}
+        """How often the mirrors of the kind had been listed when it was asked last."""
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -103,7 +106,7 @@ class WorkerSchemas:
     async def _look(self) -> None:
         workers = {worker.name: worker for worker in self._workers()}
         gone = {name for name, worker in self._asked.items() if workers.get(name) is not worker}
-        for known in (self._due_at, self._said, self._read):
+        for known in (self._due_at, self._said, self._read, self._lists):
             for key in [key for key in known if key[0] in gone]:
                 known.pop(key, None)
         self._asked = workers
@@ -121,12 +124,13 @@ class WorkerSchemas:
         for path, kind in self._kinds.items() if unserved else ():
             if kind.name in unserved:
                 self._due_at.pop((worker.name, path), None)  # as soon as it is served
-        return {
-            path: kind
-            for path, kind in self._kinds.items()
-            if kind.name not in unserved
-            and (now >= self._due_at.get((worker.name, path), 0.0) or self._is_another_s_word(worker, path, kind))
-        }
+        due, lists = dict[str, DeclaredKind](), worker.watches.lists()
+        for path, kind in self._kinds.items():
+            key, listed = (worker.name, path), lists.get(kind.resource, 0)
+            is_time = now >= self._due_at.get(key, 0.0) or listed != self._lists.get(key)
+            if kind.name not in unserved and (is_time or self._is_another_s_word(worker, path, kind)):
+                due[path], self._lists[key] = kind, listed
+        return due
 
     def _is_another_s_word(self, worker: Worker, path: str, kind: DeclaredKind) -> bool:
         """Whether a process that led before has found it incomplete, and this one as it should be: it may be again."""

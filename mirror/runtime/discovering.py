@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 from mirror.kube.aggregated import Sender, Served, discover
 from mirror.kube.errors import KubeError, Unreachable
@@ -19,6 +20,14 @@ from mirror.telemetry.logs import Log
 
 INTERVAL_SECONDS = 15.0
 """Between two looks, while somebody waits."""
+LISTED_ANYWAY_SECONDS = 600.0
+"""Whoever has waited for so long lists, whatever discovery says: a cluster may be wrong about itself for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    resource: Resource
+    since: float
 
 
 class Discovery:
@@ -50,17 +59,19 @@ class Discovery:
         self._tag = ""
         self._served: Mapping[Resource, Served] = {}
         """What the document with this tag says."""
-        self._waiters: dict[asyncio.Future[None], Resource] = {}
+        self._waiters: dict[asyncio.Future[None], _Waiting] = {}
         self._has_waiters = asyncio.Event()
         self._is_due = asyncio.Event()
 
     async def wait_until_served(self, resource: Resource) -> None:
         """Return once it is worth a list: the cluster, asked after this call, serves a resource, or does not say.
 
-        As long as the cluster is unreachable, it does not return: a list would fail, too.
+        Or has denied it for ``LISTED_ANYWAY_SECONDS``. As long as the cluster is unreachable, it does not return: a
+        list would fail, too.
         """
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters[waiter] = resource
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        self._waiters[waiter] = _Waiting(resource, loop.time())
         self._has_waiters.set()
         try:
             await waiter
@@ -100,6 +111,8 @@ class Discovery:
             if found is not None:
                 self._tag, self._served = found.tag, found.served
             served = self._served
-        for waiter, resource in asked_before.items():
-            if served.get(resource, Served.UNKNOWN) is not Served.NO and not waiter.done():
+        long_ago = asyncio.get_running_loop().time() - LISTED_ANYWAY_SECONDS
+        for waiter, waiting in asked_before.items():
+            is_denied = served.get(waiting.resource, Served.UNKNOWN) is Served.NO and waiting.since > long_ago
+            if not is_denied and not waiter.done():
                 waiter.set_result(None)

@@ -115,7 +115,7 @@ class Informer:
         self._heard_at: float | None = None
         self._listing_since: float | None = None
         self._can_stream_lists = True
-        self._has_listed = False
+        self._lists = 0
         self._is_refused = False
         """Whoever was told so hears when it is over."""
         self._synced = asyncio.Event()
@@ -154,6 +154,12 @@ class Informer:
     def is_absent(self) -> bool:
         """Whether the server was last found not to serve it."""
         return isinstance(self._state, Absent)
+
+    @property
+    def lists(self) -> int:
+        """How many lists were whole. One more than before: what was known could not be followed, as of a resource
+        whose definition was replaced."""
+        return self._lists
 
     def nudge(self) -> None:
         """The server is known to answer again: do not wait for the backoff to end."""
@@ -209,7 +215,7 @@ class Informer:
         """
         if self._hooks.on_absent is None:
             return False
-        return not isinstance(error, Forbidden) or not self._has_listed
+        return not isinstance(error, Forbidden) or not self._lists
 
     def _note_absent(self, error: KubeError) -> None:
         was_absent, self._state, self._version = self.is_absent, Absent(), ""
@@ -337,7 +343,7 @@ class Informer:
         self._writer.finish_list(version)
         if self.is_absent:
             self._state = Listing()
-        self._has_listed, self._is_refused = True, False
+        self._lists, self._is_refused = self._lists + 1, False
         self._synced.set()
         self._hooks.on_healthy()
 

@@ -6,6 +6,7 @@ Made and run by ``worker``. Not here: when the prefix changes, and what a change
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,7 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
+from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.keys import MirrorKey
 from mirror.runtime.discovering import Discovery
@@ -160,6 +162,13 @@ class MirrorWatches:
         """The kinds that the worker does not serve."""
         absent = {informer.resource for informer in self._informers if informer.is_absent}
         return frozenset(kind.name for kind in self._settings.kinds if kind.resource in absent) if absent else _NONE
+
+    def lists(self) -> Mapping[Resource, int]:
+        """How often all mirrors of a kind were listed (``Informer.lists``), by its resource."""
+        found = Counter[Resource]()
+        for informer in self._informers:
+            found[informer.resource] += informer.lists
+        return found
 
     def begin(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -23,6 +24,7 @@ from mirror.controllers.worker_schemas import (
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.errors import Unreachable
 from mirror.kube.requests import Request
+from mirror.kube.resources import Resource
 from mirror.runtime.environment import Environment
 from mirror.settings.load import parse
 from mirror.telemetry.logs import get_log
@@ -40,6 +42,7 @@ kinds:
   carry: {always: [spec.size]}
   lost: {set: {phase: Lost}}
 """
+SIMULATIONS = Resource("example.com", "v1", "simulations", "Simulation")
 PROBLEM = "kinds[0].carry.always[0]: spec.size is no field of Simulation"
 
 
@@ -61,10 +64,19 @@ class Cluster:
     requests: list[str] = field(default_factory=list)
     incomplete_kinds: dict[str, str] = field(default_factory=dict)
     """As of a ``Worker``."""
+    listed: int = 1
+    """How often its Simulations were."""
 
     @property
     def client(self) -> Cluster:
         return self
+
+    @property
+    def watches(self) -> Cluster:
+        return self
+
+    def lists(self) -> Mapping[Resource, int]:
+        return {SIMULATIONS: self.listed}
 
     def note_incomplete(self, kind: str, fields: str) -> None:
         self.incomplete_kinds[kind] = fields
@@ -242,6 +254,30 @@ async def test_one_that_lacks_what_no_mirror_works_without_gets_none() -> None:
     await asyncio.sleep(SOON_SECONDS + INTERVAL_SECONDS)
     assert lacks.incomplete_kinds == {"Simulation": ""}
     assert lacks.reads() == 2
+    scene.task.cancel()
+
+
+async def test_one_whose_definition_was_replaced_is_asked_at_once() -> None:
+    """However fast: what was watched has ended, so that all there is was listed anew."""
+    north, south = Cluster("north", ("paused", "size")), Cluster("south", ("paused", "size"))
+    scene = Scene(north, south)
+    await asyncio.sleep(INTERVAL_SECONDS + 1)
+    north.fields = south.fields = ("size",)
+    north.listed += 1
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert [one.incomplete_kinds for one in (north, south)] == [{"Simulation": "spec.paused"}, {"Simulation": ""}]
+    south.listed += 1
+    south.is_reachable = False
+    await asyncio.sleep(INTERVAL_SECONDS)
+    south.is_reachable = True
+    await asyncio.sleep(INTERVAL_SECONDS)
+    assert south.incomplete_kinds == {"Simulation": "spec.paused"}
+    north.fields = south.fields = ("paused", "size")
+    await asyncio.sleep(600 + INTERVAL_SECONDS)
+    assert [one.incomplete_kinds for one in (north, south)] == [{"Simulation": ""}] * 2
+    requests = [len(one.requests) for one in (north, south)]
+    await asyncio.sleep(2 * INTERVAL_SECONDS)
+    assert [len(one.requests) for one in (north, south)] == requests
     scene.task.cancel()
 
 

@@ -13,7 +13,7 @@ from mirror.kube.client import Tagged
 from mirror.kube.errors import Forbidden, KubeError, OutcomeUnknown, Unreachable
 from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
-from mirror.runtime.discovering import INTERVAL_SECONDS, Discovery
+from mirror.runtime.discovering import INTERVAL_SECONDS, LISTED_ANYWAY_SECONDS, Discovery
 from mirror.telemetry.logs import get_log
 
 pytestmark = pytest.mark.looptime
@@ -123,6 +123,22 @@ async def test_an_unreachable_cluster_leads_to_no_list() -> None:
         discovery.look_soon()
         await asyncio.sleep(0.1)
         assert [task.done() for task in tasks] == [True, False]
+
+
+async def test_who_is_denied_for_long_looks_for_itself_now_and_then() -> None:
+    """What a cluster says of itself may be wrong for ever; whoever finds nothing waits as long again."""
+    server = Server()
+    async with looking(server) as discovery, waiting(discovery, [A]) as early:
+        await asyncio.sleep(LISTED_ANYWAY_SECONDS / 2)
+        async with waiting(discovery, [B]) as late:
+            await asyncio.sleep(LISTED_ANYWAY_SECONDS / 2 - 1)
+            assert not early[0].done()
+            await asyncio.sleep(2 * INTERVAL_SECONDS)
+            assert [task.done() for task in (*early, *late)] == [True, False]
+        assert server.read == 1
+        async with waiting(discovery, [A]) as again:
+            await asyncio.sleep(LISTED_ANYWAY_SECONDS - 1)
+            assert not again[0].done()
 
 
 async def test_who_comes_while_it_is_under_way_waits_for_the_next() -> None:
