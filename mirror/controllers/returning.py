@@ -10,7 +10,7 @@ from __future__ import annotations
 from mirror.controllers.refusing import was_certainly_not_done
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
-from mirror.decide.moving import is_completed_copy
+from mirror.decide.moving import is_completed_copy, why_uncounted
 from mirror.kinds.base import Kind, StatusSummary
 from mirror.kube import requests
 from mirror.kube.errors import ApiError, KubeError, NotFound, ServerFailure
@@ -101,6 +101,21 @@ class Returning:
         self._t.environment.metrics.worker(worker.name).left_behind_deleted.inc()
         text = f"the copy that was left on {worker.name} was deleted"
         self._t.recorder.event(Regarding.of(kind.resource, source), NORMAL, "LeftBehindDeleted", text)
+        self.report_uncounted(worker, kind, found)
+
+    def report_uncounted(self, worker: Worker, kind: Kind, found: Object) -> None:
+        """What was deleted where a copy was left said that it was Complete, and somebody may have made that up (D1)."""
+        namespace = worker.source_namespace_of(found.metadata.namespace) or ""
+        source = self._t.state.sources.get(SourceKey(kind.name, namespace, found.metadata.name))
+        if source is None or kind.summary(source).is_finished or kind.progress(found).end != COMPLETE:
+            return
+        there = [one for one in kind.summary(source).left_behind if one.worker == worker.name]
+        if not there:
+            return
+        left = next((one for one in there if one.uid == found.metadata.uid), there[-1])
+        why = why_uncounted(kind, source, left, found)
+        text = f"a copy on {worker.name} that said that it was complete does not count, and was deleted: {why}"
+        self._t.recorder.event(Regarding.of(kind.resource, source), WARNING, "EarlierCopyNotCounted", text)
 
     def _is_left(self, worker: Worker, kind: Kind, source: Object, found: Object) -> bool:
         """Whether it still is, after all those questions: meanwhile this worker may have got the record back."""

@@ -342,6 +342,7 @@ class Sweeper:
 
     async def _delete(self, worker: Worker, kind: Kind, mirror: Object, *, because: str) -> None:
         await self._mirrors.delete(worker, _key(worker, kind, mirror), mirror.metadata.uid, because=because)
+        self._returning.report_uncounted(worker, kind, mirror)
 
     def _is_in_place(self, worker: Worker, kind: Kind, mirror: Meta) -> bool:
         """Whether it is plainly the mirror of a source that counts for its worker.

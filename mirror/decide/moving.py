@@ -206,16 +206,26 @@ def lost_text(seen: Snapshot) -> str:
 
 
 def is_completed_copy(kind: Kind, source: Object, left: LeftBehind, found: Object) -> bool:
-    """Whether an object is the copy that was left behind, by its uid and our labels, and Complete (D1).
-
-    One that never heard that an elastic Job was scaled up has not done what that wants.
-    """
-    uid, progress = source.metadata.uid, kind.progress(found)
-    is_it = bool(left.uid) and found.metadata.uid == left.uid and found.labels.get(names.SOURCE_UID) == uid
-    if not is_it or found.metadata.deletion_timestamp is not None or progress.end != COMPLETE:
+    """Whether an object is the copy that was left behind, and Complete."""
+    progress = kind.progress(found)
+    if found.metadata.deletion_timestamp is not None or progress.end != COMPLETE:
         return False
-    wanted = kind.progress(source).completions
-    return wanted is None or (progress.completions is not None and progress.completions >= wanted)
+    return not why_uncounted(kind, source, left, found)
+
+
+def why_uncounted(kind: Kind, source: Object, left: LeftBehind, found: Object) -> str:
+    """Why what an object says is not the end of its source: by its uid and our labels it is not what was left (D1).
+
+    Or it never heard that an elastic Job was scaled up, and has not done what that wants. Empty: nothing is amiss.
+    """
+    if not left.uid:
+        return "which copy was left there is not known"
+    if found.metadata.uid != left.uid:
+        return "it is another one than was left there"
+    if found.labels.get(names.SOURCE_UID) != source.metadata.uid:
+        return "its labels were changed there"
+    wanted, has = kind.progress(source).completions, kind.progress(found).completions
+    return "" if wanted is None or (has is not None and has >= wanted) else "it was to complete less than is wanted now"
 
 
 def take_returned_completion(seen: Snapshot) -> Plan | None:

@@ -129,8 +129,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """How often in a row annotations were not written, where they take a request of their own (D25), and when again."""
     delete_refused_at: float = float("-inf")
     """When the management cluster did not let us delete the source after its time to live."""
-    moves_told: int = 0
-    """The last move that was reported, and counted if an earlier copy may run beside the next one."""
+    moves_told: tuple[int, str] = (0, "")
+    """The last move that was reported, by number and destination, and counted if an earlier copy may run beside."""
     move_at: float | None = None
     """When its turn is to be moved (``workers.moveRate``), monotonic."""
     requested_upon: str = ""
@@ -208,7 +208,7 @@ class MemoryChange(TypedDict, total=False):
     annotate_failures: int
     annotated_again_at: float
     delete_refused_at: float
-    moves_told: int
+    moves_told: tuple[int, str]
     move_at: float | None
     requested_upon: str
     request_confirmed: str

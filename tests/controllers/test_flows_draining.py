@@ -193,6 +193,27 @@ async def test_whose_turn_it_is_takes_the_place() -> None:
         assert "c" in stopped
 
 
+async def test_one_that_the_next_worker_refuses_goes_to_another_one() -> None:
+    """57: nothing of it is left anywhere; the condition names where it is."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        world.add_worker("north")
+        world.annotate_worker("north", cordoned="true")
+        await manager.settle()
+        await on_east(world, manager, annotations={names.WORKER_ORDER: "west,north"})
+        world.annotate_worker("north", cordoned=None)
+        foreign = world.workers["west"].server.put("jobs", job(managed_by=None))
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(3)
+        stop(world)
+        await manager.settle(10)
+        assert (world.placed(), world.mirror("west")) == ("north", foreign)
+        messages = {one["type"]: one["message"] for one in world.source()["status"]["conditions"]}
+        assert messages[names.MOVED] == "move 1, from east to north"
+        assert messages["Suspended"] == "Worker east is drained; the Job starts again on north"
+        told = [f"moved from east to {to} (move 1); no copy is left on east" for to in ("north", "west")]
+        assert sorted(world.texts("Moved")) == told
+
+
 @pytest.mark.parametrize("moment", ["stopping", "stopped, deletes fail", "deleted, records fail"])
 async def test_a_drain_that_is_cancelled(moment: str) -> None:
     """56: what is not deleted resumes on east; what is deleted and not recorded elsewhere is made there again."""

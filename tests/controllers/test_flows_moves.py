@@ -405,6 +405,22 @@ async def test_a_forged_completion_does_not_count() -> None:
         await manager.settle(3 * MINUTE)
         assert "Complete" not in world.conditions()
         assert world.mirrors() == ["west"]
+        text = "a copy on east that said that it was complete does not count, and was deleted: "
+        assert world.texts("EarlierCopyNotCounted") == [text + "it is another one than was left there"]
+
+
+async def test_a_completion_without_our_labels_does_not_count() -> None:
+    """59: whoever took them away may have written its status, too; it goes, and that is reported."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await moved_to_west(world, manager)
+        east = world.workers["east"].server
+        world.controller("east").complete("train")
+        east.edit("jobs", "train", lambda body: body["metadata"]["labels"].update({names.SOURCE_UID: "other"}))
+        world.workers["east"].restore()
+        await manager.settle(3 * MINUTE)
+        assert "Complete" not in world.conditions()
+        assert world.mirrors() == ["west"]
+        assert len(world.texts("EarlierCopyNotCounted")) == 1
 
 
 async def test_it_goes_back_to_the_worker_that_has_its_first_copy() -> None:

@@ -11,7 +11,6 @@ from doubles.jobs import Body, job
 from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
 
 from mirror.model import names
-from mirror.model.moves import parse_moves
 
 pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
@@ -151,7 +150,13 @@ async def test_a_foreign_job_has_the_name_on_the_next_worker() -> None:
         assert [namespace for _, namespace in made_on_west(world)] == ["default"]
         assert (world.placed(), sorted(world.mirrors())) == ("north", ["east", "north", "west"])
         assert (world.mirror("west"), world.mirror("east")) == (foreign, left)
-        assert [str(one) for one in parse_moves(moved_message(world)).left_behind] == [f"east (uid {uid})"]
+        assert moved_message(world) == f"move 1, from east to north; left behind: east (uid {uid})"
+        shown = {one["type"]: one["message"] for one in world.source()["status"]["conditions"]}
+        assert shown["Suspended"] == "Worker east is lost; the Job starts again on north"
+        told = [f"moved from east to {to} (move 1); the copy on east may still run" for to in ("north", "west")]
+        assert sorted(world.texts("Moved")) == told
+        counted = manager.metrics.registry.get_sample_value
+        assert counted("jobmirror_secondary_mirrors_total", {"why": "WorkerLost"}) == 1
         world.controller("north").start("train")
         await manager.settle()
         assert "Suspended" not in world.conditions()

@@ -9,7 +9,7 @@ from typing import Any
 from mirror.batch import conditions, times
 from mirror.batch.conditions import SUSPENDED, TRUE
 from mirror.kinds.batch_job.retry import record_of
-from mirror.kinds.batch_job.status_own import MIRRORED_REASON, MOVED_REASON, PLACED_REASON
+from mirror.kinds.batch_job.status_own import MIRRORED_REASON, MOVED_REASON, PLACED_REASON, starts_again_on
 from mirror.kinds.batch_job.status_stored import WORKER_DRAINED, WORKER_LOST, StoredJob, served
 from mirror.kinds.stored_source import Status
 from mirror.model import names
@@ -29,7 +29,7 @@ def moved_status(
     at = times.of(now)
     reason, why = (WORKER_DRAINED, "drained") if is_drained else (WORKER_LOST, "lost")
     text = f"{because[:1].upper()}{because[1:]}" if because else f"Worker {moves.origin} is {why}"
-    text = f"{text}; the Job starts again on {moves.to}"
+    text += starts_again_on(moves.to)
     listed = conditions.without(stored.conditions, names.MIRRORED)
     if (retries := stored.retries).is_under_way:
         over = retries.given_up("it was moved", keeps_start=retries.state is RetryState.PROVED)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED, TRUE, Condition
 from mirror.kinds.batch_job.status_clean import clean_message
@@ -75,10 +77,39 @@ def placed_status(stored: StoredJob, worker: str | None, now: datetime) -> Statu
         placed = conditions.new(names.PLACED, TRUE, reason=PLACED_REASON, message=worker, at=times.of(now))
         same = conditions.find(stored.conditions, names.PLACED, TRUE)
         is_recorded = same is not None and same.get("message") == worker
-        listed = stored.conditions if is_recorded else conditions.upsert(stored.conditions, placed)
+        listed = stored.conditions if is_recorded else conditions.upsert(_moved_on(stored, worker), placed)
         if not stored.has_started and _waits_as_suspended(stored):
             listed = conditions.without(listed, SUSPENDED)
     return _accepted(stored, with_conditions(stored, listed))
+
+
+def starts_again_on(worker: str) -> str:
+    """How the reason to be suspended ends, of a Job that was moved."""
+    return f"; the Job starts again on {worker}"
+
+
+def _moved_on(stored: StoredJob, worker: str) -> Sequence[Condition]:
+    """The stored conditions, with this worker as the one that it was moved to: the one that they name has refused it.
+
+    But for the one that it came from, of which nothing is left: that would read as if it had started over there.
+    """
+    moves = stored.moves
+    to = msgspec.structs.replace(moves, to=worker)
+    if not moves.count or to == moves or to.is_start_over:
+        return stored.conditions
+    was, now = starts_again_on(moves.to), starts_again_on(worker)
+
+    def changed(one: Condition) -> Condition:
+        text = views.text(one.get("message"))
+        match one.get("type"):
+            case names.MOVED:
+                return {**one, "message": to.message}
+            case conditions.SUSPENDED if stored.waits_after_move and text.endswith(was):
+                return {**one, "message": text.removesuffix(was) + now}
+            case _:
+                return one
+
+    return tuple(map(changed, stored.conditions))
 
 
 def mirrored_status(stored: StoredJob, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
