@@ -42,6 +42,7 @@ from mirror.decide.snapshot import Look, Snapshot
 from mirror.decide.terms import touch_record
 from mirror.decide.trusting import trust_record
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
+from mirror.kinds.asking import annotates_apart
 from mirror.model import names
 from mirror.model.loss_texts import lost_worker_text
 from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
@@ -283,7 +284,9 @@ def care_for_missing_mirror(seen: Snapshot) -> Plan | None:
         is_dependency = memory.in_the_way.reason in DEPENDENCIES
         again = DEPENDENCY_RETRY_SECONDS if is_dependency else CONFLICT_RETRY_SECONDS
         return Plan(memory.in_the_way.text, (*write, CreateMirror(worker.name)), min(again, later or again))
-    return Plan("recorded, to be created", (CreateMirror(worker.name),))
+    # What of its annotations is not written yet goes first, but for the first time: then they follow the mirror.
+    write = source_write(seen)[0] if annotates_apart(source.kind) and not memory.first_create else ()
+    return Plan("recorded, to be created", (*write, CreateMirror(worker.name)))
 
 
 def give_up_replaced_mirror(seen: Snapshot) -> Plan | None:

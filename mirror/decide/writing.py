@@ -11,6 +11,7 @@ import msgspec
 from mirror.batch.syntax import LONGEST_ANNOTATIONS
 from mirror.decide.plan import Action, EmitEvent, WriteSource
 from mirror.decide.snapshot import Snapshot
+from mirror.kinds.asking import annotates_apart
 from mirror.kinds.stored_source import NextStatus
 from mirror.model import names
 from mirror.model.reasons import UNWRITABLE, Obstruction
@@ -46,8 +47,7 @@ def source_write(
     ``waiting-because`` was written less than ten seconds ago and may only then be changed. ``status`` is for what no
     mirror brings; ``clears``: the recorded worker is forgotten.
     """
-    stored, kind = seen.source.found.annotations, seen.source.kind
-    is_apart = not (kind.keeps_metadata_in_status or kind.records_by_annotation)
+    stored, is_apart = seen.source.found.annotations, annotates_apart(seen.source.kind)
     placed = records or (None if clears else seen.source.placed)
     changes: list[tuple[str, str | None]] = []
     if stored.get(names.ASSIGNED_WORKER) != placed:
@@ -77,6 +77,8 @@ def source_write(
         status = _named(seen.source.stored.status, status, manager)
     if told.is_due and stored.get(names.WAITING_BECAUSE) != told.text:
         changes.append((names.WAITING_BECAUSE, told.text))
+    if is_apart and records is not None:
+        changes = []  # they follow the mirror, which does not wait for a request more: the record says whose it is
     if changes and not _have_room(stored, changes):
         # Annotations are for people; what counts is the status, which must be written whatever the user has in them.
         changes = [(name, value) for name, value in changes if value is None]

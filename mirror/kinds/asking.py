@@ -27,6 +27,11 @@ def asks_us_alone(kind: Kind, found: Object, managed_by: str) -> bool:
     return not kind.managed_by_value and is_ours(kind, found, managed_by)
 
 
+def annotates_apart(kind: Kind) -> bool:
+    """Whether annotations take a request of their own, beside that to ``/status`` which records the worker (D25)."""
+    return not (kind.keeps_metadata_in_status or kind.records_by_annotation)
+
+
 def manager_of(kind: Kind, found: Object) -> str | None:
     """The namespace of the manager that has placed a source, as its annotation says, or else its record (D2).
 

@@ -19,7 +19,7 @@ from flow_world import MANAGER, FlowWorld, flow_world, has_ended
 from mirror.decide.snapshot import Policy
 from mirror.embedded import virtual
 from mirror.embedded.apiserver.messages import Request
-from mirror.embedded.faults.kinds import Expiry, Loss, conflict
+from mirror.embedded.faults.kinds import Expiry, Loss, Slow, conflict
 from mirror.embedded.faults.targets import Target, Which
 from mirror.model import names
 
@@ -119,22 +119,31 @@ async def test_annotations_that_are_refused_keep_nothing_from_going_on(world: Fl
 
 
 @with_drills
-async def test_annotations_take_one_request(world: FlowWorld) -> None:
-    """D25: what the conditions have, too, takes none of its own."""
+async def test_annotations_take_one_request_which_nothing_waits_for(world: FlowWorld) -> None:
+    """D25: the mirror is created before, and all of them go together."""
     sent: list[str] = []
 
     def note(request: Request, target: Target) -> None:
         if ANNOTATING.suits(request, target):
             sent.append(target.name)
 
-    world.management.faults.on_request = note
+    faults = world.management.faults
+    faults.on_request = note
+    faults.arrange(Slow(5.0), ANNOTATING, times=math.inf)
     await world.management.api.create(DRILLS.path("default"), drill())
+
+    async def has_mirror() -> bool:
+        return any([await stored(world, worker) is not None for worker in ("east", "west")])
+
+    await world.until(has_mirror, seconds=4)
     await world.until(lambda: has_succeeded(world))
     await asyncio.sleep(20)
     source = await stored(world)
     assert source is not None
-    assert source["metadata"]["annotations"][names.ASSIGNED_WORKER] == conditions(source)[names.PLACED]
+    told, notes = conditions(source), source["metadata"]["annotations"]
+    assert (notes[names.ASSIGNED_WORKER], notes[names.MIRROR_UID]) == (told[names.PLACED], told[names.MIRRORED])
     assert sent == ["train"]
+    faults.restore()
 
 
 @with_drills
