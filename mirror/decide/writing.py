@@ -60,21 +60,17 @@ def source_write(
     leaves = clears or (records is not None and seen.source.placed not in (None, records))
     if leaves and names.MIRROR_UID in stored:
         changes.append((names.MIRROR_UID, None))  # of the mirror on the worker that it leaves
-    if mirror is not None:
-        status = mirror.following.status
+    status = status if mirror is None else mirror.following.status
     is_mirrored_status = mirror is not None and status is not None
     uid, known = mirror.uid if mirror is not None else None, seen.source.stored.mirror_uid
     if mirror is not None and known != uid and (status is not None or known or mirror.is_recorded_at_once):
         status = seen.source.stored.mirrored_status(status, mirror.uid, seen.now)
-    recorded = stored.get(names.MIRROR_UID)
     # Where annotations take a request of their own it goes with others, or not at all: the condition has it, too.
-    is_worth_it = recorded is not None or (bool(changes) if is_apart else status is not None)
-    if uid is not None and recorded != uid and is_worth_it:
+    is_worth_it = names.MIRROR_UID in stored or (bool(changes) if is_apart else status is not None)
+    if uid is not None and stored.get(names.MIRROR_UID) != uid and is_worth_it:
         changes.append((names.MIRROR_UID, uid))
     told = _explanation(seen, waiting, status, is_placed=placed is not None)
-    status = told.status
-    if is_apart and placed and manager and not seen.source.is_finished:
-        status = _named(seen.source.stored.status, status, manager)
+    status = _named(seen, told.status, placed) if is_apart else told.status
     if told.is_due and stored.get(names.WAITING_BECAUSE) != told.text:
         changes.append((names.WAITING_BECAUSE, told.text))
     if is_apart and records is not None:
@@ -98,16 +94,17 @@ def source_write(
     return (write, *told.events), told.later
 
 
-def _named(stored: Mapping[str, Any], status: Mapping[str, Any] | None, manager: str) -> Mapping[str, Any] | None:
+def _named(seen: Snapshot, status: Mapping[str, Any] | None, placed: str | None) -> Mapping[str, Any] | None:
     """The status that is written, with whose record it is: the annotation that says so may come late (D2, D25).
 
     That is no reason to write, but where another manager's name stands there: the source was taken over from it.
     """
-    if status is None:
-        if manager_in(stored) in ("", manager):
-            return None
-        status = stored
-    return with_manager(status, manager)
+    manager, stored = seen.policy.manager, seen.source.stored.status
+    if not placed or not manager or seen.source.is_finished:
+        return status
+    if status is None and manager_in(stored) in ("", manager):
+        return None
+    return with_manager(stored if status is None else status, manager)
 
 
 def shown_obstruction(seen: Snapshot) -> Obstruction | None:
