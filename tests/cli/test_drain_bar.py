@@ -24,6 +24,7 @@ def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1")
     return terminal
 
 
