@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,13 +44,35 @@ async def administrator_says(manager: ManagerProcess, *arguments: str) -> Said:
 
 async def operator_says(manager: ManagerProcess, kubeconfig: Path, *arguments: str) -> Said:
     """Run ``mirror …`` with somebody's kubeconfig of the management cluster, to its end."""
-    return await said_by(
-        await asyncio.create_subprocess_exec(
-            installed_mirror(),
-            *arguments,
-            f"--kubeconfig={kubeconfig}",
-            f"--namespace={manager.namespace}",
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+    return await said_by(await _start(manager, kubeconfig, *arguments))
+
+
+@asynccontextmanager
+async def administrator_types(manager: ManagerProcess, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """As ``administrator_says``, while it runs; it has ended when the block is left."""
+    process = await _start(manager, manager.management.kubeconfig, *arguments)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def interrupted(process: asyncio.subprocess.Process) -> Said:
+    """What it has printed when somebody types Ctrl-C."""
+    process.send_signal(signal.SIGINT)
+    return await said_by(process)
+
+
+async def _start(manager: ManagerProcess, kubeconfig: Path, *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        installed_mirror(),
+        *arguments,
+        f"--kubeconfig={kubeconfig}",
+        f"--namespace={manager.namespace}",
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        # Tests may run in the background of a shell, where it is ignored; a person's terminal does not ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )

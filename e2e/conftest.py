@@ -33,6 +33,7 @@ SHARED = ("management", "east", "west")
 LONG = (
     "test_troubleshooting",
     "test_documents",
+    "test_moves",
     "test_job_differential",
     "test_job_kills",
     "test_api_sequences",

@@ -22,7 +22,8 @@ from mirror.kube.resources import JOBS, Resource
 T = TypeVar("T")
 
 RUN_FOR = "300ms"
-RUN_FOR_KEY = "e2e.jobmirror.io/run-for"
+NODE_PREFIX = "e2e.jobmirror.io/"
+RUN_FOR_KEY = f"{NODE_PREFIX}run-for"
 PREFIX = "jobmirror.io/"
 SOON_SECONDS = 14.0
 """Before a request that hangs is given up, and before a pause that has grown is over: nothing of it was waited for."""
@@ -68,7 +69,7 @@ def job(
             "backoffLimit": 0,
             **spec,
             "template": {
-                "metadata": {"annotations": {f"e2e.jobmirror.io/{key}": value for key, value in fares.items()}},
+                "metadata": {"annotations": {f"{NODE_PREFIX}{key}": value for key, value in fares.items()}},
                 "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]},
             },
         },
@@ -106,6 +107,18 @@ def is_over(found: Json | None) -> bool:
 def is_suspended(found: Json | None) -> bool:
     """Whether the Job is there and its status says that it is suspended."""
     return bool(condition(found, "Suspended"))
+
+
+def counts(**fields: object) -> Callable[[Json | None], bool]:
+    """A question: does its status have these values? A number that is left out is 0."""
+    return lambda found: (
+        bool(found) and all((found or {}).get("status", {}).get(name, 0) == value for name, value in fields.items())
+    )
+
+
+def index_of(pod: Json) -> str:
+    """The index of an Indexed Job's pod."""
+    return str(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
 
 
 def runs(pods: int = 1) -> Callable[[Json | None], bool]:
@@ -308,9 +321,14 @@ class Scene:
 
     async def end_pods(self, worker: str, name: str) -> None:
         """Let the pods of the Job of this name end now, however long they would have run."""
-        for pod in await self.pods(worker, name):
+        await self.end(worker, await self.pods(worker, name))
+
+    async def end(self, worker: str, pods: Iterable[Json], **fares: str) -> None:
+        """Let these pods end now; what else becomes of them is as for ``job``, with underscores (``exit_code``)."""
+        said = {RUN_FOR_KEY: "0s"} | {f"{NODE_PREFIX}{key.replace('_', '-')}": value for key, value in fares.items()}
+        for pod in pods:
             path = f"/api/v1/namespaces/{self.namespace_on(worker)}/pods/{pod['metadata']['name']}"
-            await self._clients[worker].merge(path, {"metadata": {"annotations": {RUN_FOR_KEY: "0s"}}})
+            await self._clients[worker].merge(path, {"metadata": {"annotations": said}})
 
     async def until_no_pods(self, worker: str, name: str) -> None:
         """Wait until the Job of this name has no pods on a worker any more."""

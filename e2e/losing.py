@@ -1,9 +1,9 @@
-"""A manager whose worker ``east`` can be lost, after which its Jobs move to ``west`` (D14). Used by tests of moves."""
+"""A manager whose workers can be lost (D14): proxies stand between them. Used by tests of losses."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, until
@@ -15,23 +15,40 @@ MOVED_SECONDS = 120.0
 
 
 @asynccontextmanager
-async def losing_east(
-    management: ControlPlane, east: ControlPlane, west: ControlPlane, **workers: object
-) -> AsyncIterator[tuple[ManagerProcess, Proxy]]:
-    """The manager, which counts a worker as lost after 5 s, and the proxy before ``east``, which it is connected to.
+async def losing(
+    management: ControlPlane,
+    planes: Mapping[str, ControlPlane],
+    *,
+    lacking: Mapping[str, Collection[str]] | None = None,
+    **workers: object,
+) -> AsyncIterator[tuple[ManagerProcess, dict[str, Proxy]]]:
+    """A manager that reaches each of these workers through a proxy, with the shipped rights.
 
-    ``workers``: further settings of that section.
+    Args:
+        management: the management cluster.
+        planes: the workers by their names.
+        lacking: by worker, files of rights that its account does not get.
+        workers: settings of that section.
     """
-    settings = {"workers": {"lostAfter": "5s", **workers}}
-    async with (
-        Proxy.before(east) as proxy,
-        ManagerProcess.start(management, {"west": west}, settings=settings) as manager,
-    ):
-        await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
-        await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
-        yield manager, proxy
+    async with AsyncExitStack() as stack:
+        proxies = {name: await stack.enter_async_context(Proxy.before(plane)) for name, plane in planes.items()}
+        started = ManagerProcess.start(management, {}, settings={"workers": workers})
+        manager = await stack.enter_async_context(started)
+        for name, plane in planes.items():
+            granted = await manager.kubeconfig_of(plane, without=(lacking or {}).get(name, ()))
+            await manager.register(name, kubeconfig=proxies[name].redirected(granted))
+        for name in planes:
+            await until_reached(manager, name)
+        yield manager, proxies
+
+
+async def until_reached(manager: ManagerProcess, worker: str, *, is_so: bool = True) -> None:
+    """Wait until the manager reaches a worker, or does not."""
+    await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker=worker) == is_so)
 
 
 async def until_only_on(scene: Scene, worker: str, name: str) -> None:
     """Wait until a Job has a mirror there and nowhere else: what was left behind is gone."""
-    await until(lambda: scene.mirrors(name), lambda found: set(found) == {worker})
+    await until(
+        lambda: scene.mirrors(name), lambda found: set(found) == {worker}, describe=lambda: scene.describe(name)
+    )

@@ -12,7 +12,7 @@ import base64
 import re
 import signal
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,10 +180,10 @@ class ManagerProcess:
         self._rights.append((plane, granted))
         return await shipped.account(plane, self.namespace, granted)
 
-    async def _account_on(self, worker: ControlPlane, prefix: str) -> Path:
+    async def _account_on(self, worker: ControlPlane, prefix: str, without: Collection[str] = ()) -> Path:
         """A kubeconfig with the rights that are shipped for a worker, for the chosen namespaces if there are some."""
         chosen = [prefix + name for name in self._settings.get("namespaces", [])]
-        files = shipped.on_worker(self._settings)
+        files = [file for file in shipped.on_worker(self._settings) if file not in without]
         return await self._account(worker, shipped.read(*files, namespace=self.namespace, chosen=chosen))
 
     def run_as(self, command: Sequence[str]) -> None:
@@ -306,9 +306,12 @@ class ManagerProcess:
                 raise
             await self.client.call("PUT", f"{self._secrets}/{name}", body)
 
-    async def kubeconfig_of(self, plane: ControlPlane) -> bytes:
-        """A kubeconfig with the rights that are shipped for a worker, for who registers it in another way."""
-        return (await self._account_on(plane, "")).read_bytes()
+    async def kubeconfig_of(self, plane: ControlPlane, *, without: Collection[str] = ()) -> bytes:
+        """A kubeconfig with the rights that are shipped for a worker, but for those of some files.
+
+        For who registers it in another way.
+        """
+        return (await self._account_on(plane, "", without)).read_bytes()
 
     async def annotate_worker(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Change annotations of a worker's Secret; None removes one. Prefixes as in ``register``."""

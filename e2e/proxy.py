@@ -67,13 +67,17 @@ class Proxy:
 
     def kubeconfig(self, original: Path) -> Path:
         """The same user and cluster, reached through this proxy."""
-        config = yaml.safe_load(original.read_text())
-        for entry in config["clusters"]:
-            entry["cluster"] |= {"server": self.server, "tls-server-name": "localhost"}
         path = original.with_name(f"{self._port}-{original.name}")
         path.touch(mode=0o600)
-        path.write_text(yaml.safe_dump(config))
+        path.write_bytes(self.redirected(original.read_bytes()))
         return path
+
+    def redirected(self, kubeconfig: bytes) -> bytes:
+        """What the file of ``kubeconfig`` says."""
+        config = yaml.safe_load(kubeconfig)
+        for entry in config["clusters"]:
+            entry["cluster"] |= {"server": self.server, "tls-server-name": "localhost"}
+        return yaml.safe_dump(config).encode()
 
     def cut(self) -> None:
         """Break every open connection; new ones are served."""

@@ -23,6 +23,7 @@ import pytest_asyncio
 from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT
+from e2e.cronjobs import create_with_missed_run, cronjob, owner, run_again
 from e2e.job_controller import CHOSEN, WITHOUT_JOBS, JobController
 from e2e.jobs import Scene, condition, is_complete, is_failed, is_over, job, runs, uid, until
 from e2e.manager import ManagerProcess
@@ -149,11 +150,10 @@ async def meet_two_schedules(both: list[World]) -> None:
     """Make all CronJobs, let them catch up with a time that was missed, and then with another."""
     second = datetime.now(UTC).replace(second=0, microsecond=0)
     first = second - timedelta(minutes=1)
-    earlier = {"status": {"lastScheduleTime": f"{first - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"}}
     for world in both:
-        for name in TEMPLATES:
-            await world.scene.client.create(world.cronjobs, cronjob(name, world.managed_by, first))
-            await world.scene.client.merge(f"{world.cronjobs}/{name}/status", earlier)
+        for name, (fields, jobs) in TEMPLATES.items():
+            body = cronjob(name, job("any", world.managed_by, **jobs), first, **fields)
+            await create_with_missed_run(world.scene.client, world.cronjobs, body, first)
     for world in both:
         for name in SCHEDULED:
             await world.until(name, len)
@@ -164,36 +164,13 @@ async def meet_two_schedules(both: list[World]) -> None:
         await world.until("lingering", lambda jobs: condition(jobs[0], "FailureTarget"))
     for world in both:
         for name in SCHEDULED:
-            await world.scene.client.merge(f"{world.cronjobs}/{name}", {"spec": {"schedule": daily(second)}})
-            # After a change of the schedule the controller waits for its next time; after any other it looks at once.
-            await world.scene.client.merge(f"{world.cronjobs}/{name}", {"metadata": {"labels": {"changed": "yes"}}})
+            await run_again(world.scene.client, world.cronjobs, name, second)
     for world in both:
         for name in SCHEDULED:
             if name in ONLY_ONE:
                 await until(partial(world.reasons, name), lambda reasons: "JobAlreadyActive" in reasons)
             else:
                 await world.until(name, lambda jobs: len(jobs) == 2)
-
-
-def daily(when: datetime) -> str:
-    """The schedule of this minute of each day."""
-    return f"{when.minute} {when.hour} * * *"
-
-
-def cronjob(name: str, managed_by: str | None, when: datetime) -> Json:
-    """A CronJob of this minute of each day."""
-    fields, jobs = TEMPLATES[name]
-    made = job("any", managed_by, **jobs)
-    return {
-        "metadata": {"name": name},
-        "spec": {"schedule": daily(when), "timeZone": "Etc/UTC", "jobTemplate": {"spec": made["spec"]}} | fields,
-    }
-
-
-def owner(found: Json) -> str:
-    """The CronJob that controls a Job, or nothing."""
-    owners = found["metadata"].get("ownerReferences", ())
-    return str(next((one["name"] for one in owners if one.get("controller") and one["kind"] == "CronJob"), ""))
 
 
 @pytest.fixture(params=["run", "mirrored"])

@@ -21,7 +21,7 @@ from e2e.controlplane.client import Client, Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT, NODE_NAME, WORKER
 from e2e.documents.reader import Reader
-from e2e.jobs import job
+from e2e.jobs import RUN_FOR_KEY, job
 from e2e.manager import Identity, ManagerProcess
 from e2e.manifests import NAMESPACE
 from e2e.ports import reserved_port
@@ -32,6 +32,7 @@ from tests.documents.commands import blocks
 
 TEAM = "team-a"
 LOOPBACK = " --allow loopback"
+LOSING = "docs/losing-a-worker.md"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:jobmirror"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 pytestmark = pytest.mark.timeout(1200)
@@ -98,7 +99,7 @@ async def running(hub: Cluster, settings: Json, address: str) -> AsyncIterator[M
         "log": {"format": "text"},
         "https": https_at(address),
         "access": {**settings["access"], "url": f"https://{address}"},
-        "workers": {"allow": {"loopback": True}},
+        "workers": {"allow": {"loopback": True}, **yaml.safe_load(blocks(LOSING, "yaml")[0])["workers"]},
     }
     identity = Identity(NAMESPACE, names.DEFAULT_MANAGED_BY, "")
     manager = ManagerProcess(hub, identity=identity, settings={**settings, **outside})
@@ -253,6 +254,64 @@ async def look_around(operator: Reader) -> None:
     assert "train" in await operator.follow("kubectl --context east get jobs -A -l jobmirror.io/origin")
     await operator.follow("kubectl --context east get jobs -A -l '!jobmirror.io/origin'")
     await operator.follow("kubectl get pods -A -l batch.kubernetes.io/job-name --field-selector status.phase=Succeeded")
+
+
+async def test_an_operator_loses_a_worker_and_gets_it_back(town: Town) -> None:
+    """What docs/losing-a-worker.md has one try: each policy, a worker that is back, declared dead, drained."""
+    operator = town.operator
+    town.manager.expect_complaints("breach")
+    await three_jobs(operator)
+    await operator.follow("mirror worker remove east --force")
+    jobs = await operator.follow("kubectl --context east get jobs")
+    assert all(name in jobs for name in ("migrate", "render", "etl"))
+    await operator.follow_until("kubectl mirror get", on_workers(migrate="east", render="west", etl="east"))
+    assert "its lease ends at" in await operator.follow("kubectl mirror explain etl")
+    assert "moved from east to west (move 1)" in await operator.follow("kubectl describe job render")
+
+    await operator.follow("mirror worker add east --context east", also=f"{LOOPBACK} --logs")
+    deleted = "kubectl get events --field-selector reason=LeftBehindDeleted"
+    await operator.follow_until(deleted, lambda text: "job/render" in text)
+
+    await operator.follow("mirror worker remove east --force")
+    await operator.follow_until("mirror worker list", lambda text: "Lost" in text)
+    said = await operator.follow("mirror worker forget east --all-dead")
+    assert "worker east is declared dead: 3 Jobs" in said  # one of another test is pinned to it
+    await operator.follow_until("kubectl mirror get", on_workers(migrate="west", render="west", etl="west"))
+
+    said = await operator.follow("mirror worker forget east --undo")
+    assert "worker east is not declared dead any more: 1 Job recorded there waits for it" in said
+    await operator.follow("mirror worker add east --context east", also=f"{LOOPBACK} --logs")
+    breaches = "kubectl get events --field-selector reason=FenceBreached"
+    await operator.follow_until(breaches, lambda text: "job/migrate" in text and "job/etl" in text)
+
+    said = await operator.follow("mirror worker drain west --move --started", also=LOOPBACK)
+    assert "worker west is empty" in said
+    await operator.follow_until("kubectl mirror get", on_workers(migrate="east", render="east", etl="east"))
+    await operator.follow("mirror worker uncordon west")
+    await operator.follow("kubectl delete -f three.yaml")
+
+
+async def three_jobs(operator: Reader) -> None:
+    """They run on east, where one has a lease."""
+    _, three = blocks(LOSING, "yaml")
+    bodies = list(yaml.safe_load_all(three))
+    for body in bodies:
+        body["spec"]["template"]["metadata"] = {"annotations": {RUN_FOR_KEY: "never"}}  # nodes are simulated
+    (operator.desk / "three.yaml").write_text(yaml.safe_dump_all(bodies))
+    await operator.follow("kubectl apply -f three.yaml")
+    await operator.follow_until("kubectl mirror get", on_workers(migrate="east", render="east", etl="east"))
+    fenced_for = "kubectl --context east get job etl -o jsonpath='{.spec.activeDeadlineSeconds}'"
+    assert int(await operator.follow(fenced_for)) >= 1800
+
+
+def on_workers(**wanted: str) -> Callable[[str], bool]:
+    """A question: does ``mirror get`` show these Jobs on these workers, and that they run, or that nobody knows?"""
+
+    def is_so(text: str) -> bool:
+        rows = [set(line.split()) for line in text.splitlines()]
+        return all(any({name, worker} <= row for row in rows) for name, worker in wanted.items())
+
+    return is_so
 
 
 async def test_an_operator_takes_everything_away_again(town: Town) -> None:

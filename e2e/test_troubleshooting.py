@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import difflib
 import inspect
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, nullcontext
@@ -50,8 +49,6 @@ RETRY_AFTER = "30s"
 """Concerns only Jobs that another worker may run, too."""
 SEEN_SECONDS, CLEARED_SECONDS = 240.0, 400.0
 """What was refused several times is sent again after minutes."""
-LOOKS, AGAIN_SECONDS = 8, 3.0
-"""What is seen may be about to change: a pod that is replaced, an event that is on its way."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -132,9 +129,9 @@ def test_every_section_has_its_trouble() -> None:
     calls = (call for story in STORIES for call in ast.walk(ast.parse(inspect.getsource(story))))
     sights = (call for call in calls if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Sight")
     titles = [ast.literal_eval(sight.args[0]) for sight in sights]
-    assert sorted(titles) == sorted(document.titles())
+    assert sorted(titles) == sorted(document.TROUBLES.titles())
     assert len(titles) >= 30
-    assert all(map(document.block, titles))
+    assert all(map(document.TROUBLES.block, titles))
 
 
 async def play(stage: Stage, story: Story, turns: asyncio.Semaphore) -> None:
@@ -163,35 +160,26 @@ async def hear(one: Play, sight: Sight, turns: asyncio.Semaphore) -> None:
     reason, *said = sight.texts
     event = await one.scene.event(JOB, reason)
     seen, shown, missing = "", "", [*sight.texts]
-    for _ in range(LOOKS):
+    for _ in range(document.LOOKS):
         async with turns:
             seen, shown = await said_of(one), await on_page(one)
         missing = [text for text in sight.texts if text not in seen] + [text for text in sight.why if text not in shown]
         if not missing:
             break
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(document.AGAIN_SECONDS)
     assert not missing, f"{missing} in none of:\n{seen}\non the page:\n{shown}"
     assert event["type"] == "Warning"
     assert any(text in event["message"] for text in said), event["message"]
 
 
 async def compare(one: Play, title: str, turns: AbstractAsyncContextManager[None]) -> None:
-    """Look until it is as the document says, or, where that is to be written, until it stays as it is."""
+    """Look until it is as the document says."""
     source = await one.scene.source(JOB)
     if reason := reason_of(source):
         await one.scene.event(JOB, reason)  # events are sent beside the work
-    wanted, seen = document.masked(document.block(title)), ""
-    for _ in range(LOOKS):
-        before = document.masked(seen)
+
+    async def look() -> str:
         async with turns:
-            seen = await look_at(one)
-        if sorted(document.masked(seen)) == sorted(wanted):
-            return
-        if document.WRITES and document.masked(seen) == before:
-            break
-        await asyncio.sleep(AGAIN_SECONDS)
-    if document.WRITES:
-        document.write(title, seen)
-        return
-    differs = difflib.unified_diff(wanted, document.masked(seen), "the document", "seen", lineterm="", n=0)
-    raise AssertionError(f"{title}:\n" + "\n".join(differs))
+            return await look_at(one)
+
+    await document.TROUBLES.compare(title, look)

@@ -1,21 +1,27 @@
-"""docs/troubleshooting.md: its sections, their block of real output, and whether that is still so.
+"""Documents that show real output: their sections, the block of it in each, and whether that is still so.
 
 Blocks stay as they are, with their times and names, as long as they say the same; ``WRITES`` replaces the others.
 """
 
 from __future__ import annotations
 
+import asyncio
+import difflib
 import os
 import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from tests.documents.commands import TOP
 
-PATH = TOP / "docs/troubleshooting.md"
 WRITES = os.environ.get("MIRROR_E2E_WRITE_DOCUMENTS") == "1"
 """Set to put what is seen into the document, instead of comparing."""
+LOOKS, AGAIN_SECONDS = 8, 3.0
+"""What is seen may be about to change: a pod that is replaced, an event that is on its way."""
 _SECTION = r"^### {title}\n(?:(?!^### |^## ).*\n)*?```text\n(?P<block>(?:(?!```).*\n)*)```$"
 _MASKS = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
+    (r"\b\d\d:\d\d:\d\d UTC\b", "TIME"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UID"),
     (r"\(x\d+ over [^)]*\)|\(\d+ times\)", ""),
     (r"\btrain-(\d+-)?[a-z0-9]{5}\b", "POD"),
@@ -32,23 +38,64 @@ _MASKS = [
 ]
 
 
-def titles() -> list[str]:
-    """The sections that have a block."""
-    return re.findall(r"^### (.*)$", PATH.read_text(), flags=re.MULTILINE)
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document, by its path from the top of the project."""
+
+    name: str
+
+    def titles(self) -> list[str]:
+        """The sections of the third level."""
+        return re.findall(r"^### (.*)$", self._text, flags=re.MULTILINE)
+
+    def block(self, title: str) -> str:
+        """What it shows in this section; empty where it has none."""
+        found = self._section(title)
+        return found["block"] if found else ""
+
+    async def compare(
+        self,
+        title: str,
+        look: Callable[[], Awaitable[str]],
+        *,
+        looks: int = LOOKS,
+        again_seconds: float = AGAIN_SECONDS,
+    ) -> None:
+        """Look until it is as this section says, or, where that is to be written, until it stays as it is.
+
+        Raises:
+            AssertionError: it shows something else.
+        """
+        wanted, seen = masked(self.block(title)), ""
+        for _ in range(looks):
+            before = masked(seen)
+            seen = await look()
+            if masked(seen) == wanted:
+                return
+            if WRITES and masked(seen) == before:
+                break
+            await asyncio.sleep(again_seconds)
+        if WRITES:
+            self._write(title, seen)
+            return
+        differs = difflib.unified_diff(wanted, masked(seen), "the document", "seen", lineterm="", n=0)
+        raise AssertionError(f"{title}:\n" + "\n".join(differs))
+
+    @property
+    def _text(self) -> str:
+        return (TOP / self.name).read_text()
+
+    def _section(self, title: str) -> re.Match[str] | None:
+        return re.search(_SECTION.format(title=re.escape(title)), self._text, flags=re.MULTILINE)
+
+    def _write(self, title: str, text: str) -> None:
+        found, document = self._section(title), self._text
+        assert found, f"{self.name} has no section with a block: {title}"
+        (TOP / self.name).write_text(document[: found.start("block")] + text + document[found.end("block") :])
 
 
-def block(title: str) -> str:
-    """What the document shows in this section; empty where it has none."""
-    found = re.search(_SECTION.format(title=re.escape(title)), PATH.read_text(), flags=re.MULTILINE)
-    return found["block"] if found else ""
-
-
-def write(title: str, text: str) -> None:
-    """Put this into the section."""
-    document = PATH.read_text()
-    found = re.search(_SECTION.format(title=re.escape(title)), document, flags=re.MULTILINE)
-    assert found, f"docs/troubleshooting.md has no section with a block: {title}"
-    PATH.write_text(document[: found.start("block")] + text + document[found.end("block") :])
+TROUBLES = Document("docs/troubleshooting.md")
+LOSSES = Document("docs/losing-a-worker.md")
 
 
 def masked(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import aiohttp
 
@@ -39,9 +39,9 @@ async def look_at(play: Play) -> str:
         *(await kubectl("get", kind, JOB, "--namespace", play.namespace)).splitlines(),
         f"$ kubectl describe {kind} {JOB}",
         *_of_describe(described),
-        *_of_conditions(kind, source),
+        *of_conditions(kind, source, _CONDITIONS),
         f"$ mirror explain {named}",
-        *_of_explain(explained),
+        *of_explain(explained),
         "page, WHY",
         f"  {await on_page(play) or '-'}",
     ]
@@ -83,23 +83,21 @@ def _of_describe(text: str) -> Iterator[str]:
         yield from warnings
 
 
-def _of_conditions(kind: str, source: Json) -> Iterator[str]:
-    """As in ``-o yaml``, in one line each."""
-    listed = source["status"].get("conditions") or ()
+def of_conditions(kind: str, source: Json, shown: Sequence[str]) -> Iterator[str]:
+    """Those of these types, as in ``-o yaml``, in one line each; none that says that all is well."""
     told = [
         one
-        for one in listed
-        if one["type"] in _CONDITIONS
-        and (one["type"], one["status"]) not in ((names.PLACED, "True"), ("Suspended", "False"))
+        for one in source["status"].get("conditions") or ()
+        if one["type"] in shown and (one["type"], one["status"]) not in ((names.PLACED, "True"), ("Suspended", "False"))
     ]
     if not told:
         return
-    yield f"$ kubectl get {kind} {JOB} -o yaml"
-    for one in sorted(told, key=lambda one: _CONDITIONS.index(one["type"])):
+    yield f"$ kubectl get {kind} {source['metadata']['name']} -o yaml"
+    for one in sorted(told, key=lambda one: shown.index(one["type"])):
         message = f": {one['message']}" if one["message"] else ""
         yield f"  {one['type']}={one['status']}, {one['reason']}{message}"
 
 
-def _of_explain(text: str) -> Iterator[str]:
+def of_explain(text: str) -> Iterator[str]:
     """The fields that say what is wrong; the timeline is left out, and which worker cannot take it."""
     yield from (line for line in text.splitlines() if line.startswith(_FIELDS))

@@ -30,8 +30,6 @@ PROVED: dict[str, str] = {
         "e2e/test_fence.py::test_what_a_namespace_says_holds_for_its_jobs"
     ),
     "kubectl get events -n team-a": "e2e/test_fence.py::test_what_a_namespace_says_holds_for_its_jobs",
-    "mirror worker forget east --all-dead": "tests/cli/test_cli_worker_forget.py::test_its_secret_says_it",
-    "mirror worker forget east --undo": "tests/cli/test_cli_worker_forget.py::test_it_is_taken_back",
     "python -m e2e.kind_statuses": ("e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"),
     "python -m e2e.kind_statuses --statuses N [KIND …]": (
         "e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"
@@ -159,6 +157,7 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.controlplane build --kinds": "compiles controllers for half an hour; make kinds begins with it",
     "python -m e2e.kind_wave --seed 14 --kills 50": "takes long; e2e/test_kind_faults.py plays few kills",
     "python -m e2e.controlplane up": "starts the control planes of e2e/conftest.py, and waits for Ctrl-C",
+    "python -m e2e.chaos --minutes 60 --seed 1001 --workers 3": "takes an hour; e2e/test_chaos.py plays a short one",
     "make bench": "measures for an hour",
     "python -m e2e.bench outage": "measures for some minutes",
     "python -m e2e.bench kinds": "measures for some minutes",

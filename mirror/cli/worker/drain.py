@@ -11,7 +11,6 @@ import click
 
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
-from mirror.cli.user.terminal import wants_colors
 from mirror.cli.worker import clusters
 from mirror.cli.worker.arguments import allowed
 from mirror.cli.worker.clusters import Where
@@ -183,14 +182,12 @@ def _some(named: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def _told(name: str) -> Iterator[Progress]:
-    """What is left: a line that changes for people, a line each time for logs."""
+    """What is left: a bar for people, a line each time for logs."""
     if sys.stderr.isatty():
-        from rich.console import Console
+        from mirror.cli.worker.drain_bar import bar
 
-        with Console(stderr=True, no_color=not wants_colors(is_terminal=True)).status(
-            f"draining worker {name}"
-        ) as status:
-            yield lambda counted: status.update(f"draining worker {name}: {_left(counted, name)}")
+        with bar(name, left_text) as on_look:
+            yield on_look
         return
     before: tuple[int, int] | None = None
 
@@ -198,12 +195,13 @@ def _told(name: str) -> Iterator[Progress]:
         nonlocal before
         if (now := (counted.on(name), counted.leaving_on(name))) != before:
             before = now
-            click.echo(_left(counted, name), err=True)
+            click.echo(left_text(counted, name), err=True)
 
     yield on_change
 
 
-def _left(counted: Tally, name: str) -> str:
+def left_text(counted: Tally, name: str) -> str:
+    """What is left on a worker, for people."""
     some = counted.some_on(name)
     leaving = f", {counted.leaving_on(name)} of them stopped and leaving" if counted.leaving_on(name) else ""
     return f"{jobs(counted.on(name))} still running{leaving}" + (f" ({clean(some)})" if some else "")

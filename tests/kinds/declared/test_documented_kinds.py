@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mirror.kinds.base import Kind
 from mirror.kinds.declared.choosing import built_in
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.registry import JOB
 from mirror.settings.kinds import KindEntry
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "kinds.md"
@@ -44,6 +47,17 @@ def cells(entry: KindEntry) -> list[str]:
     left_out = filter(None, (entry.managed_by.path, *entry.strip, entry.time_to_live))
     theirs = (*entry.theirs, *entry.autoscaling.theirs)
     return [*map(shown, (entry.carry.always, entry.carry.suspended, left_out, theirs))]
+
+
+def test_each_kind_has_a_row_about_the_loss_of_its_worker() -> None:
+    """Whether it is moved, and whether it may be fenced, as the code has it; a reason where not."""
+    documented = rows("## When its worker is lost")
+    kinds: list[Kind] = [JOB, *map(DeclaredKind, built_in().values())]
+    assert list(documented) == [kind.name for kind in kinds]
+    for kind in kinds:
+        moved, fenced, why_not, _ = documented[kind.name]
+        assert (moved, fenced) == ("yes" if kind.can_move else "no", "yes" if kind.fence is not None else "no")
+        assert (why_not == "—") is (kind.fence is not None)
 
 
 @pytest.mark.parametrize("entry", built_in().values(), ids=built_in())
