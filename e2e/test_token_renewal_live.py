@@ -32,6 +32,7 @@ from mirror.runtime.informer import Change
 from mirror.settings.schema import Limits
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
+from mirror.workers.known_workers import Workers
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import RegistryHooks, RegistrySettings
 from mirror.workers.renewing import Renewer
@@ -92,7 +93,7 @@ async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str],
     registry = Registry(
         client,
         around,
-        {},
+        Workers(BUILT_IN),
         hooks=RegistryHooks(nobody, nobody.wait_until_sources_known, lambda *_: None),
         connector=connect,
         environment=environment,

@@ -58,6 +58,7 @@ from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.slices import Passes
 from mirror.sharding.share import Share
+from mirror.workers.known_workers import Workers
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
 from mirror.workers.remote import RemoteRegistry
@@ -80,7 +81,7 @@ def build_mirroring(
     traces: Traces | None = None,
 ) -> Mirroring:
     """Mirroring, and the registry of workers that belongs to it; nothing runs yet."""
-    workers: dict[str, Worker] = {}
+    workers = Workers(settings.kinds)
     state = _state(settings, workers, environment)
     recorder = event_recorder(
         management, clock=environment.clock, log=environment.log, turn=state.queue.wait_until_quiet
@@ -276,15 +277,14 @@ def _worker_rounds(settings: MirroringSettings, state: MirroringState) -> tuple[
     return tuple(WorkerRounds(state.workers, one, environment=state.environment) for one in found)
 
 
-def _state(settings: MirroringSettings, workers: dict[str, Worker], environment: Environment) -> MirroringState:
+def _state(settings: MirroringSettings, workers: Workers, environment: Environment) -> MirroringState:
     """What is known, of nothing so far."""
     clock = environment.clock
     policy = settings.placement
     sources = Sources(settings.kinds, by_uid=settings.transform.label_pods, stalled=policy.uses(Score.READINESS))
     queue: WorkQueue[Key] = WorkQueue(sources.lane_of, clock=clock)
     intake = Intake(queue, Passes(log=environment.log))
-    candidates = Candidates(sources, workers, settings.closed_namespaces, policy)
-    assigner = Assigner(candidates, wake=intake.add, clock=clock, policy=policy)
+    assigner = Assigner(wake=intake.add, clock=clock, policy=policy)
     sources.report_to(assigner)
     memories = Memories()
     return MirroringState(
@@ -296,7 +296,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         transform=settings.transform,
         sources=sources,
         workers=workers,
-        candidates=candidates,
+        candidates=Candidates(sources, workers, settings.closed_namespaces, policy),
         memories=memories,
         refusals=Refusals(memories, clock, intake.add),
         comparison=Comparison(memories, settings.transform, managed_by=settings.managed_by),

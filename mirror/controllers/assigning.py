@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -28,6 +28,8 @@ from mirror.runtime.clock import Clock
 
 MOST_UNRECORDED = 256
 """So many sources are assigned and not recorded yet; the rest is served as those are."""
+SERVED_A_TURN = 16
+"""For each, all workers are compared where more counts than their load."""
 CHECKS_A_TURN = 500
 WAKES_A_TURN = 128
 WAKE_PAUSE_SECONDS = 0.05
@@ -51,16 +53,7 @@ class Assigner:
     worker, as the index has it, and ``_stuck`` those of them that are stuck.
     """
 
-    def __init__(
-        self,
-        candidates: Iterable[Candidate],
-        *,
-        wake: Callable[[SourceKey], None],
-        clock: Clock,
-        policy: PlacementPolicy = DEFAULT,
-    ) -> None:
-        """``candidates`` are all workers with the load that is recorded; they are read only by ``read_anew``."""
-        self._candidates = candidates
+    def __init__(self, *, wake: Callable[[SourceKey], None], clock: Clock, policy: PlacementPolicy = DEFAULT) -> None:
         self._wake = wake
         self._clock = clock
         self._index = WorkerIndex(policy)
@@ -79,7 +72,6 @@ class Assigner:
         self._is_checking = False
         self._is_held = False
         self._is_serving_soon = False
-        self.read_anew()
 
     @property
     def waiting(self) -> int:
@@ -93,14 +85,10 @@ class Assigner:
 
     # -- workers --------------------------------------------------------------------------------------------------
 
-    def read_anew(self) -> None:
-        """Compare with all workers as they are; what was missed is put right."""
-        found = {candidate.name: candidate for candidate in self._candidates}
-        for name in self._index.names():
-            if name not in found:
-                self.remove(name)
-        for candidate in found.values():
-            self.update(candidate)
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Those that are known here, by name."""
+        return self._index.names()
 
     def update(self, candidate: Candidate) -> None:
         """A worker is there, or changed."""
@@ -242,7 +230,7 @@ class Assigner:
 
     def _serve(self) -> None:
         self._is_serving_soon = False
-        for waiter, worker in self._waiting.serve(most=self._most):
+        for waiter, worker in self._waiting.serve(most=min(self._most, SERVED_A_TURN)):
             self._assign(waiter.key, Assignment(waiter.uid, worker, waiter.request.spread_by))
             self._wake(waiter.key)
         self.serve_soon()

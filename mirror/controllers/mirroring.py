@@ -299,10 +299,9 @@ class Mirroring:
             await asyncio.sleep(UNRECORDED_SECONDS)
 
     async def _compare_workers(self) -> None:
-        """Whatever happens to a worker is reported; a report that was missed must not keep Jobs waiting for ever."""
         while True:
             await asyncio.sleep(COMPARE_WORKERS_SECONDS)
-            self.assigner.read_anew()
+            self._parts.routes.compare_workers()
             self._parts.moves.report_end()
 
     async def _sweep(self) -> None:

@@ -7,7 +7,7 @@ who assigns looks at how many workers are lost, and gives turns; who holds a slo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from mirror.kube.errors import ApiError, KubeError, ServerFailure
@@ -16,7 +16,7 @@ from mirror.placement.move_order import MoveOrder, Mover
 from mirror.runtime.clock import Clock
 from mirror.runtime.environment import Environment
 from mirror.sharding.share import EVERYTHING, Share
-from mirror.workers.worker import Worker
+from mirror.workers.known_workers import Workers
 
 AFTER_TAKING_OVER_SECONDS = CARRIED_OUT_SECONDS
 """A minute is what D14 wants as well."""
@@ -73,7 +73,7 @@ class MoveTurns:
 
     def __init__(
         self,
-        workers: Mapping[str, Worker],
+        workers: Workers,
         *,
         rate: float,
         environment: Environment,
@@ -116,11 +116,11 @@ class MoveTurns:
     def held(self, worker: str) -> str:
         """Why nothing is moved from a worker now: it may be us who are cut off. Empty: nothing holds it."""
         if self._share.assigns:
-            lost = self._lost()
-            if _are_most(lost, len(self._living())):
+            lost = self._workers.lost
+            if _are_most(lost, self._workers.living):
                 return MOST_ARE_LOST
             # Of several managers it may be the one that has lost them.
-            if len(lost) >= FEWEST_LOST and self._most_of(self._terms.holder(worker), lost):
+            if len(lost) >= FEWEST_LOST and self._most_of(self._terms.holder(worker)):
                 return MOST_OF_HOLDER_ARE_LOST
         if self._share.follows and self.settles_in_seconds > 0:
             return JUST_TOOK_OVER
@@ -133,29 +133,23 @@ class MoveTurns:
             return AFTER_TAKING_OVER_SECONDS
         return max(0.0, self._led_since + AFTER_TAKING_OVER_SECONDS - self._environment.clock.monotonic())
 
-    def _living(self) -> list[Worker]:
-        """All but those that are declared dead: that these do not answer says nothing of who asks."""
-        return [one for one in self._workers.values() if one.is_reachable or not one.is_gone]
-
-    def _lost(self) -> list[str]:
-        return [one.name for one in self._living() if not one.is_reachable]
-
-    def _most_of(self, holder: str, lost: Collection[str]) -> list[str]:
+    def _most_of(self, holder: str) -> list[str]:
         """Those of the lost workers whose slots one manager holds, where they are most that it has; else none."""
-        if not holder:
+        workers, holder_of = self._workers, self._terms.holder
+        theirs = sorted(name for name in workers.lost if holder_of(name) == holder) if holder else []
+        if len(theirs) < FEWEST_LOST:
             return []
-        theirs = [name for name in lost if self._terms.holder(name) == holder]
-        is_most = _are_most(theirs, sum(self._terms.holder(one.name) == holder for one in self._living()))
-        return theirs if is_most else []
+        living = (name for name in workers if name in workers.lost or name not in workers.unreachable)
+        return theirs if _are_most(theirs, sum(holder_of(name) == holder for name in living)) else []
 
     def _held_by_loss(self) -> dict[str, str]:
         """Lost workers from which nothing is moved since so many are, as far as that is ours to judge, and why."""
-        if not self._share.assigns or len(lost := self._lost()) < FEWEST_LOST:
+        if not self._share.assigns or len(lost := sorted(self._workers.lost)) < FEWEST_LOST:
             return {}
-        if _are_most(lost, len(self._living())):
+        if _are_most(lost, self._workers.living):
             return dict.fromkeys(lost, MOST_ARE_LOST)
         holders = dict.fromkeys(map(self._terms.holder, lost))
-        return {name: MOST_OF_HOLDER_ARE_LOST for holder in holders for name in self._most_of(holder, lost)}
+        return {name: MOST_OF_HOLDER_ARE_LOST for holder in holders for name in self._most_of(holder)}
 
     def report(self) -> None:
         """A move is held: where it is since most workers are lost, that is reported once, until it is over."""
@@ -165,7 +159,7 @@ class MoveTurns:
         self._is_reported = bool(held)
         self._environment.metrics.moves_held.set(self._is_reported)
         if held:
-            self._environment.log.warning("moves held", unreachable=len(held), workers=len(self._living()))
+            self._environment.log.warning("moves held", unreachable=len(held), workers=self._workers.living)
             for name, why in held.items():
                 self._warn(name, "MovesHeld", f"{why}; its Jobs stay with it until fewer are")
 

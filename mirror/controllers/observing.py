@@ -283,8 +283,7 @@ class Observer:
         if not is_allowed and placed is not None:
             with suppress(BadAnnotation):
                 is_allowed = state.assigner.may_have(placement_request_of(source.kind, source.found, memory), placed)
-        all_seen = all(worker.is_reachable for worker in state.workers.values())
-        return RecordTrust(known=known, is_allowed=is_allowed, all_seen=all_seen)
+        return RecordTrust(known=known, is_allowed=is_allowed, all_seen=not state.workers.unreachable)
 
     def _has_mirror(self, source: Source, worker: Worker) -> bool:
         mirror, identity = self._mirror_of(source, worker)
@@ -332,7 +331,8 @@ class Observer:
         return None
 
     def _where_found(self, source: Source) -> str | None:
-        for worker in self._state.workers.values():
+        """The first worker that has its mirror, by name."""
+        for worker in self._state.workers.holders_of(source.kind, source.found):
             if self._has_mirror(source, worker):
                 return worker.name
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -150,15 +150,11 @@ class Candidates:
     closed_namespaces: tuple[str, ...]
     policy: PlacementPolicy = DEFAULT
 
-    def __iter__(self) -> Iterator[Candidate]:
-        for worker in self.workers.values():
-            if (candidate := self.of(worker)) is not None:
-                yield candidate
-
-    def of(self, worker: Worker) -> Candidate | None:
-        """One of them; None if no Secret registers it."""
-        spec = worker.spec
-        if spec is None:
+    def of(self, name: str) -> Candidate | None:
+        """One of them; None if no Secret registers it, or it is no worker at all."""
+        worker = self.workers.get(name)
+        spec = worker.spec if worker is not None else None
+        if worker is None or spec is None:
             return None
         return Candidate(
             name=worker.name,

@@ -213,10 +213,9 @@ class Routes:
 
     def _add_mirrors_of(self, kind: Kind, source: Object) -> None:
         metadata = source.metadata
-        for worker in self._state.workers.values():
+        for worker in self._state.workers.holders_of(kind, source):
             namespace = worker.namespace_of(metadata.namespace)
-            if worker.mirrors_of(kind).metadata_of(namespace, metadata.name) is not None:
-                self._intake.add(MirrorKey(worker.name, kind.name, namespace, metadata.name))
+            self._intake.add(MirrorKey(worker.name, kind.name, namespace, metadata.name))
 
     def take_source(self, kind: Kind, found: Object) -> None:
         """A source as a live read has shown it, reported as by the watch; another of its name is left to that."""
@@ -302,11 +301,19 @@ class Routes:
         if self._state.workers.get(worker.name) is not worker:
             return  # it is registered no more
         self._history.on_worker(worker.name, worker.connection.state, worker.connection.because)
+        self._update_candidate(worker.name)
+        self._name_keys_for(worker)
+
+    def compare_workers(self) -> None:
+        """Whatever happens to a worker is reported; a report that was missed must not keep Jobs waiting for ever."""
+        self._intake.go_over("workers", lambda: {*self._state.workers, *self._assigner.workers}, self._update_candidate)
+
+    def _update_candidate(self, worker: str) -> None:
+        """What of a worker concerns placement may be another than before."""
         if (candidate := self._state.candidates.of(worker)) is not None:
             self._assigner.update(candidate)
         else:
-            self._assigner.remove(worker.name)
-        self._name_keys_for(worker)
+            self._assigner.remove(worker)
 
     def _name_keys_for(self, worker: Worker) -> None:
         """Of the sources on a worker that changed, its mirrors, and those who wait."""
@@ -353,7 +360,7 @@ class Routes:
         self._intake.is_leading = True
         self._memories.forget_foreign_writes()
         self._pending.restart_arrivals()
-        self._assigner.read_anew()
+        self.compare_workers()
         self._intake.go_over("all sources", self._sources.all_keys, self._intake.look)
         for worker in list(self._state.workers.values()):
             self.look_at_mirrors_of(worker)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from mirror.runtime.environment import Environment
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.slices import Passes
 from mirror.sharding.share import Share
-from mirror.workers.worker import Worker
+from mirror.workers.known_workers import Workers
 
 T = TypeVar("T")
 
@@ -84,8 +84,8 @@ class MirroringState:
     transform: MirrorTransform
     """How sources are changed on their way."""
     sources: Sources
-    workers: Mapping[str, Worker]
-    """By name; ``workers.registry`` adds and removes them."""
+    workers: Workers
+    """``workers.registry`` adds and removes them."""
     candidates: Candidates
     memories: Memories
     refusals: Refusals

@@ -28,7 +28,6 @@ from mirror.model.keys import MirrorKey
 from mirror.model.text import clean
 from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.slices import in_slices
-from mirror.runtime.store import EVERYWHERE
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -332,8 +331,7 @@ class Sweeper:
         """
         name, uid = mirror.metadata.name, mirror.labels.get(names.SOURCE_UID)
         store = self._sources.of(kind)
-        namesakes = (store.get(namespace, one) for namespace, one in store.names_in(EVERYWHERE) if one == name)
-        for source in namesakes:
+        for source in (store.get(*one) for one in store.namesakes(name)):
             if source is not None:
                 recorded = self._memories.recorded_uid(kind, source)
                 if recorded == mirror.metadata.uid or (source.metadata.uid == uid and not recorded):

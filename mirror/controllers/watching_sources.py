@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from mirror.runtime.discovering import Discovery
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers, WatchRefusals
 from mirror.telemetry.logs import Log
-from mirror.workers.worker import Worker
+from mirror.workers.known_workers import Workers
 
 # Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
 RELIST = Backoff(first=0.8, most=4.0, jitter=0.3)
@@ -97,8 +97,9 @@ def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:
     log.warning("kind not served on the management cluster", kind=kind.name, error=error)
 
 
-def _has_mirror(workers: Mapping[str, Worker], kind: Kind, source: Object) -> bool:
+def _has_mirror(workers: Workers, kind: Kind, source: Object) -> bool:
     namespace = source.metadata.namespace
     return any(
-        worker.mirrors_of(kind).has_one_of(source, worker.namespace_of(namespace)) for worker in workers.values()
+        worker.mirrors_of(kind).has_one_of(source, worker.namespace_of(namespace))
+        for worker in workers.holders_of(kind, source)
     )

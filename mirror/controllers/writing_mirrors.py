@@ -44,7 +44,6 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey
 from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
-from mirror.workers.mirrors import MirrorStore
 from mirror.workers.probes import confirm_served
 from mirror.workers.worker import Worker
 
@@ -269,7 +268,7 @@ class MirrorWriter:
             await worker.confirm_identity()  # what another cluster does not have proves nothing (D19)
             await confirm_served(worker.client, seen.source.kind, worker.name)
             mirrors.forget_deleted(namespace, seen.key.name, expected)
-            look = Look.ELSEWHERE if _is_elsewhere(mirrors, uid, expected) else Look.GONE
+            look = Look.ELSEWHERE if mirrors.has_elsewhere(seen.source.found, expected) else Look.GONE
         else:
             if self._identity(seen, found) in (Identity.OURS, Identity.UNLABELED):
                 now = t.environment.clock.monotonic()
@@ -381,11 +380,3 @@ class MirrorWriter:
 def _key(seen: Snapshot, worker: Worker) -> MirrorKey:
     """Of the object that is, or would be, a source's mirror on a worker."""
     return MirrorKey(worker.name, seen.key.kind, worker.namespace_of(seen.key.namespace), seen.key.name)
-
-
-def _is_elsewhere(mirrors: MirrorStore, source_uid: str, expected: str) -> bool:
-    """Whether the worker has a mirror of this source in any namespace; looked for only before one is given up."""
-    return any(
-        mirror.labels.get(names.SOURCE_UID) == source_uid and expected in ("", mirror.metadata.uid)
-        for mirror in mirrors
-    )

@@ -58,6 +58,11 @@ class Meta(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     finalizers: list[str] | None = None
     owner_references: list[OwnerReference] | None = None
 
+    @property
+    def version(self) -> int:
+        """See ``Object.version``."""
+        return _number(self.resource_version)
+
 
 NO_PART = msgspec.Raw(b"null")
 """In place of a part that an object has not."""

@@ -283,7 +283,7 @@ class Informer:
                     if not taker.take(self._hooks.weight):
                         await taker.wait()
                 self._note_heard()
-        self._finish_list(version)
+        await self._finish_list(version, taker)
 
     async def _list_by_watch(self) -> None:
         async with self._events(initial=True) as events:
@@ -324,7 +324,7 @@ class Informer:
         async for event in events:
             self._note_heard()
             if event.type == "BOOKMARK" and event.initial_events_end:
-                self._finish_list(event.object.metadata.resource_version)
+                await self._finish_list(event.object.metadata.resource_version, taker)
                 return True
             self._take_first(event)
             if not taker.take(self._hooks.weight):
@@ -338,9 +338,9 @@ class Informer:
             self._hooks.on_event(event)
             self._writer.take_deleted_while_listing(event)
 
-    def _finish_list(self, version: str) -> None:
-        self._version = version
-        self._writer.finish_list(version)
+    async def _finish_list(self, version: str, taker: turns.Taker) -> None:
+        await self._writer.finish_list(version, taker, weight=self._hooks.weight)
+        self._version = version  # not before: a list that is cut off here is to be made anew
         if self.is_absent:
             self._state = Listing()
         self._lists, self._is_refused = self._lists + 1, False

@@ -26,7 +26,8 @@ def name_of(found: Object) -> Name:
 class Store:
     """Objects of one kind on one cluster.
 
-    Invariant: ``_by_index[i][v]`` holds exactly the names of the stored objects for which index function i yields v.
+    Invariants: ``_by_index[i][v]`` holds exactly the names of the stored objects for which index function i yields v;
+    ``_enter`` and ``_leave`` are called with each name that comes and goes.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class Store:
         """
         self._on_count = on_count
         self._objects: dict[Name, Object | Packed] = {}
+        # How many objects each namespace has that has any.
+        self._namespaces: dict[str, int] = {}
         self._rest = rest
         self._packer = Packer()
         functions = dict(indexes or {})
@@ -93,13 +96,21 @@ class Store:
 
     def names_in(self, scope: str) -> list[Name]:
         """All names of a scope: one namespace, or everywhere."""
-        return list(self._objects) if scope == EVERYWHERE else [name for name in self._objects if name[0] == scope]
+        if scope == EVERYWHERE:
+            return list(self._objects)
+        return [name for name in self._objects if name[0] == scope] if scope in self._namespaces else []
+
+    def namesakes(self, name: str) -> list[Name]:
+        """All of this name, in whatever namespace: a look at each namespace, not at each object."""
+        return [one for namespace in self._namespaces if (one := (namespace, name)) in self._objects]
 
     def put(self, found: Object) -> Object | None:
         """Store an object; return the one it replaces."""
         name = name_of(found)
         old = self._objects.get(name)
         self._objects[name] = found
+        if old is None:
+            self._enter(name)
         if self._rest is not None:
             self._rest.put(self, name, found)
         for index, function, before in self._functions:
@@ -111,12 +122,26 @@ class Store:
     def remove(self, name: Name) -> Object | None:
         """Forget an object; return it if it was there."""
         old = self._objects.pop(name, None)
+        if old is not None:
+            self._leave(name)
         if self._rest is not None:
             self._rest.drop(self, name)
         for index, values in self._values.items():
             if name in values:
                 self._index(index, name, ())
         return unpack(old) if isinstance(old, Packed) else old
+
+    def _enter(self, name: Name) -> None:
+        """An object of this name is stored, and none was before."""
+        self._namespaces[name[0]] = self._namespaces.get(name[0], 0) + 1
+
+    def _leave(self, name: Name) -> None:
+        """No object of this name is stored any more."""
+        left = self._namespaces[name[0]] - 1
+        if left:
+            self._namespaces[name[0]] = left
+        else:
+            del self._namespaces[name[0]]
 
     def pack(self, name: Name) -> None:
         """Keep one packed that is stored as it came (``Rest``), by a pattern of our own, whatever other stores have."""

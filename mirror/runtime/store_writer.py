@@ -13,6 +13,7 @@ from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent
 from mirror.model.text import clean
 from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
+from mirror.runtime.turns import Taker
 from mirror.telemetry.logs import get_module_log
 
 _log = get_module_log("watch")
@@ -106,10 +107,30 @@ class StoreWriter:
             self._store.put(kept)
             self._on_change(old, kept, Change.LISTED)
 
-    def finish_list(self, version: str) -> None:
-        """The list was whole: what it has not shown is missing."""
+    async def finish_list(self, version: str, taker: Taker, *, weight: int = 1) -> None:
+        """The list was whole: what it has not shown is missing, which is reported some at a time.
+
+        Args:
+            version: as of which it was.
+            taker: of the turns that the list has taken.
+            weight: of each report.
+        """
         listed_at = int(version) if version.isdecimal() else 0
         went_back = listed_at < self._store.progress(self._scope.name)
+        self._settle_older(listed_at, went_back=went_back)
+        unlisted = self._unlisted(listed_at, went_back=went_back)
+        self._listed = set()
+        for name, seen in unlisted:
+            known = self._store.metadata_of(*name)
+            if known is None or (known.uid, known.resource_version) != seen:
+                continue  # meanwhile a write of ours or a read has shown that it is there, or that it is gone
+            self._on_change(self._store.remove(name), None, Change.MISSING)
+            # Of a server that went back all at once: no later list tells what is left of its lost future.
+            if not taker.take(weight) and not went_back:
+                await taker.wait()
+
+    def _settle_older(self, listed_at: int, *, went_back: bool) -> None:
+        """Go on from the list's version, with what it has shown in an older version than the one that is stored."""
         # A list shows all that was written before it, unless that is forgotten: a restored etcd may have its versions
         # raised, so that nobody goes on from one of the lost future.
         has_other_past = went_back or any(self._is_forgotten(name, listed_at) for name in self._older)
@@ -118,12 +139,15 @@ class StoreWriter:
             if has_other_past:
                 self._on_change(self._store.put(listed), listed, Change.LISTED)
         self._older.clear()
-        unlisted = [name for name in self._store.names_in(self._scope.name) if name not in self._listed]
-        for name in unlisted:
-            known = self._store.get(*name)
+
+    def _unlisted(self, listed_at: int, *, went_back: bool) -> list[tuple[Name, tuple[str, str]]]:
+        """What the list should have shown and has not, with its uid and version."""
+        found = []
+        for name in self._store.names_in(self._scope.name):
+            known = self._store.metadata_of(*name) if name not in self._listed else None
             if known is not None and (went_back or known.version <= listed_at or not listed_at):
-                self._on_change(self._store.remove(name), None, Change.MISSING)
-        self._listed = set()
+                found.append((name, (known.uid, known.resource_version)))
+        return found
 
     def _is_forgotten(self, name: Name, listed_at: int) -> bool:
         """Whether a list as of this version should have shown what is stored, and has shown an older version."""

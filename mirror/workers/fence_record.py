@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from mirror.workers.inventory import Entry
 from mirror.workers.inventory_record import InventoryRecord
 
 CLOCK_MOVED_SECONDS = 30.0
@@ -48,9 +47,8 @@ class FenceRecord:
             clock = entry.fence_clock
             if clock_offset is not None and not self.has_clock_moved(worker, clock_offset):
                 clock = clock_offset  # one that has moved is noted as that first: other leases were counted by it
-            self._change(
-                worker, msgspec.structs.replace(entry, fenced_until=_written(max(until, ahead)), fence_clock=clock)
-            )
+            ends = _written(max(until, ahead))
+            self._record.put(worker, msgspec.structs.replace(entry, fenced_until=ends, fence_clock=clock))
         if not self._record.is_written(worker):
             await self._record.write()
 
@@ -75,11 +73,8 @@ class FenceRecord:
             fence_clock=clock_offset,
             fence_unsettled_until=_written(settled),
         )
-        self._change(worker, changed)
+        self._record.put(worker, changed)
         await self._record.write()
-
-    def _change(self, worker: str, entry: Entry) -> None:
-        self._record.change(self._record.known.with_entry(worker, entry))
 
 
 def _written(moment: datetime) -> str:

@@ -86,5 +86,5 @@ class GoneRecord:
         by = gone_by(entry.gone_by, declared, is_connected=is_connected)
         if by != entry.gone_by:
             entry = msgspec.structs.replace(entry, gone_by=by)
-            self._record.change(self._record.known.with_entry(worker, entry))
+            self._record.put(worker, entry)
         return entry

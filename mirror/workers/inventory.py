@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -80,6 +79,10 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return msgspec.structs.replace(self, refusal=refusal, **kinds)
 
 
+NOTHING = Entry()
+"""Of a worker of which nothing is known."""
+
+
 def kept_labels(labels: Iterable[tuple[str, str]]) -> tuple[dict[str, str], int]:
     """As many labels as are written down, by name, and how many are not."""
     kept: dict[str, str] = {}
@@ -101,11 +104,20 @@ DECLARED_WRONG = (KubeconfigRefused.__name__, IdentityRejected.__name__)
 """What has to be mended where a worker is declared: waiting does not help."""
 
 
-@dataclass(frozen=True, slots=True)
 class WorkerInventory:
-    """All entries, by worker."""
+    """All entries, by worker; what is asked for each worker, or in each heartbeat, goes over none of the others.
 
-    entries: Mapping[str, Entry]
+    Invariant: ``_by_uid`` has the names of all workers whose entry has the uid of a cluster.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._by_uid: dict[str, set[str]] = {}
+        for worker, entry in entries.items():
+            self.put(worker, entry)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WorkerInventory) and self._entries == other._entries
 
     @staticmethod
     def of(configmap: Object | None) -> WorkerInventory:
@@ -123,11 +135,34 @@ class WorkerInventory:
         """What several say together, each of the workers of a slot (S1)."""
         return WorkerInventory({name: entry for one in records for name, entry in one.entries.items()})
 
-    def entry(self, worker: str) -> Entry:
-        return self.entries.get(worker, Entry())
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return self._entries
 
-    def with_entry(self, worker: str, entry: Entry) -> WorkerInventory:
-        return replace(self, entries={**self.entries, worker: entry})
+    def entry(self, worker: str) -> Entry:
+        return self._entries.get(worker, NOTHING)
+
+    def put(self, worker: str, entry: Entry) -> None:
+        """This is known of a worker from now on."""
+        before, self._entries[worker] = self.entry(worker), entry
+        if before.uid != entry.uid:
+            self._leave(worker, before)
+            if entry.uid:
+                self._by_uid.setdefault(entry.uid, set()).add(worker)
+
+    def drop(self, worker: str) -> bool:
+        """Nothing is known of a worker from now on; return whether anything was."""
+        before = self._entries.pop(worker, None)
+        if before is not None:
+            self._leave(worker, before)
+        return before is not None
+
+    def _leave(self, worker: str, entry: Entry) -> None:
+        """It is not the cluster of this entry any more."""
+        if (same := self._by_uid.get(entry.uid)) is not None:
+            same.discard(worker)
+            if not same:
+                del self._by_uid[entry.uid]
 
     def prefix_of(self, worker: str) -> str | None:
         """The namespace prefix in use on a worker; None before its first contact."""
@@ -135,22 +170,18 @@ class WorkerInventory:
         return known.namespace_prefix if known.uid else None
 
     def registered_as(self, worker: str, uid: str) -> str | None:
-        """Another worker that has this cluster."""
-        return next(
-            (other for other, entry in sorted(self.entries.items()) if other != worker and entry.uid == uid), None
-        )
+        """Another worker that has this cluster; of several, the first by name."""
+        return min((other for other in self._by_uid.get(uid, ()) if other != worker), default=None)
 
-    def without(self, worker: str) -> WorkerInventory:
-        return replace(self, entries={name: entry for name, entry in self.entries.items() if name != worker})
-
-    def forget(self, worker: str) -> WorkerInventory:
-        """Without a worker, but for where the mirrors live that may be left on its cluster (D19)."""
-        entry, entries = self.entry(worker), dict(self.without(worker).entries)
+    def forget(self, worker: str) -> None:
+        """Drop a worker, but for where the mirrors live that may be left on its cluster (D19)."""
+        entry = self.entry(worker)
+        self.drop(worker)
         if entry.uid:
-            entries[FORMER + entry.uid] = Entry(namespace_prefix=entry.namespace_prefix)
-            for oldest in [name for name in entries if name.startswith(FORMER)][:-MOST_FORMER]:
-                del entries[oldest]
-        return replace(self, entries=entries)
+            self.drop(FORMER + entry.uid)  # it becomes the newest of them
+            self.put(FORMER + entry.uid, Entry(namespace_prefix=entry.namespace_prefix))
+            for oldest in [name for name in self._entries if name.startswith(FORMER)][:-MOST_FORMER]:
+                self.drop(oldest)
 
     def prefix_on(self, worker: str, uid: str) -> str | None:
         """The namespace prefix in use on a cluster, under whatever name it is, or was, registered; None: it never was.
@@ -162,14 +193,16 @@ class WorkerInventory:
         if (prefix := self.prefix_of(worker)) is not None or not uid:
             return prefix
         name = self.registered_as(worker, uid) or FORMER + uid
-        return self.entry(name).namespace_prefix if name in self.entries else None
+        return self.entry(name).namespace_prefix if name in self._entries else None
 
     def is_orphan(self, worker: str) -> bool:
         """Whether nothing declares it any more: it is remembered for the Jobs that are recorded there."""
         return self.entry(worker).reason.startswith(SECRET_GONE)
 
-    def check_identity(self, worker: str, uid: str, *, management_uid: str, has_prefix: bool) -> None:
-        """Whether this worker may be this cluster.
+    def check_identity(
+        self, worker: str, uid: str, *, management_uid: str, has_prefix: bool, former: str | None = None
+    ) -> None:
+        """Whether this worker may be this cluster; ``former``: the name that it had before and has no more.
 
         Raises:
             IdentityRejected: it was another cluster before, another worker is this cluster already, or it is the
@@ -178,22 +211,43 @@ class WorkerInventory:
         known = self.entry(worker).uid
         if known and known != uid:
             raise IdentityRejected(f"the kubeconfig leads to another cluster ({uid}) than before ({known})")
-        if other := self.registered_as(worker, uid):
+        others = self._by_uid.get(uid, set()) - {worker, former}
+        if others:
+            other = min(others)
             left = ", whose Secret was deleted while Jobs are recorded there" if self.is_orphan(other) else ""
             raise IdentityRejected(f"this cluster is registered already, as worker {other}{left}")
         if uid == management_uid and not has_prefix:
             raise IdentityRejected("this is the management cluster itself: it needs the annotation namespace-prefix")
 
 
-def texts_of(inventory: WorkerInventory) -> dict[str, str]:
-    """All entries as they are written: without what only people read where that is too much for one ConfigMap.
+class EntryTexts:
+    """Entries as they are written; each is encoded once, as long as it stays."""
 
-    Who declares workers chooses their names and labels; who they are has to be written all the same (D19).
-    """
-    texts = {name: encode(entry) for name, entry in inventory.entries.items()}
-    if sum(len(name) + len(text.encode()) for name, text in texts.items()) <= MOST_BYTES:
-        return texts
-    return {name: encode(_brief(entry)) for name, entry in inventory.entries.items()}
+    def __init__(self) -> None:
+        self._whole: dict[str, tuple[Entry, str]] = {}
+        self._brief: dict[str, tuple[Entry, str]] = {}
+
+    def of(self, entries: Mapping[str, Entry]) -> dict[str, str]:
+        """All of them: without what only people read where that is too much for one ConfigMap.
+
+        Who declares workers chooses their names and labels; who they are has to be written all the same (D19).
+        """
+        self._whole = _encoded(entries, self._whole, encode)
+        if sum(len(name) + len(text.encode()) for name, (_, text) in self._whole.items()) <= MOST_BYTES:
+            self._brief.clear()
+            return {name: text for name, (_, text) in self._whole.items()}
+        self._brief = _encoded(entries, self._brief, lambda entry: encode(_brief(entry)))
+        return {name: text for name, (_, text) in self._brief.items()}
+
+
+def _encoded(
+    entries: Mapping[str, Entry], before: Mapping[str, tuple[Entry, str]], encode_one: Callable[[Entry], str]
+) -> dict[str, tuple[Entry, str]]:
+    found = {}
+    for name, entry in entries.items():
+        known = before.get(name)
+        found[name] = known if known is not None and known[0] is entry else (entry, encode_one(entry))
+    return found
 
 
 def encode(entry: Entry) -> str:

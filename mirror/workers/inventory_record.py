@@ -18,7 +18,7 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS
 from mirror.model import names
 from mirror.telemetry.logs import Log
-from mirror.workers.inventory import WorkerInventory, texts_of
+from mirror.workers.inventory import NOTHING, Entry, EntryTexts, WorkerInventory
 
 RETRY_SECONDS = 1.0
 
@@ -43,33 +43,48 @@ class InventoryRecord:
         self._annotations = annotations
         self._written_annotations: Mapping[str, str] = {}
         self._log = log
-        self._written = WorkerInventory({})
+        self._texts = EntryTexts()
+        self._written: dict[str, Entry] = {}
+        self._written_texts: dict[str, str] = {}
         self._version = ""
+        # Whether what is known may be other than what is written: false once it was written.
+        self._is_due = True
         self._changed = asyncio.Event()
         self._writing = asyncio.Lock()
         self.refused_because = ""
         """Why it cannot be read or written, where waiting does not help; empty when it can."""
 
-    def change(self, inventory: WorkerInventory) -> None:
-        """This is known from now on; it is written soon."""
-        self.known = inventory
-        self._changed.set()
+    def put(self, worker: str, entry: Entry) -> None:
+        """This is known of a worker from now on; it is written soon."""
+        self.known.put(worker, entry)
+        self.write_soon()
+
+    def drop(self, worker: str) -> None:
+        """See ``WorkerInventory.drop``; it is written soon."""
+        if self.known.drop(worker):
+            self.write_soon()
+
+    def forget(self, worker: str) -> None:
+        """See ``WorkerInventory.forget``; it is written soon."""
+        self.known.forget(worker)
+        self.write_soon()
 
     def is_written(self, worker: str) -> bool:
         """Whether what is known of a worker is what is written."""
-        return self.known.entries.get(worker) == self._written.entries.get(worker)
+        return self.known.entries.get(worker) == self._written.get(worker)
 
     def has_uid(self, worker: str, uid: str) -> bool:
         """Whether it is written that this worker is this cluster."""
-        return bool(uid) and self._written.entry(worker).uid == uid
+        return bool(uid) and self._written.get(worker, NOTHING).uid == uid
 
     def has_written(self, worker: str, uid: str, prefix: str) -> bool:
         """Whether it is written who a worker is and where its mirrors live."""
-        entry = self._written.entry(worker)
+        entry = self._written.get(worker, NOTHING)
         return (entry.uid, entry.namespace_prefix) == (uid, prefix)
 
     def write_soon(self) -> None:
         """What is known may not be written yet."""
+        self._is_due = True
         self._changed.set()
 
     async def read(self) -> None:
@@ -79,7 +94,8 @@ class InventoryRecord:
             with self._noting("read"):
                 return await self._read()
 
-        self.known = self._written = await self._retrying("workers not read")(read)
+        self.known = await self._retrying("workers not read")(read)
+        self._set_written(dict(self.known.entries))
 
     async def keep(self, *, is_leading: Callable[[], bool]) -> None:
         """Write whatever changes, until cancelled."""
@@ -124,23 +140,30 @@ class InventoryRecord:
         )
 
     async def write(self) -> None:
-        """Write what is known now.
+        """Write what is known now; nothing where somebody else has done so meanwhile.
 
         Raises:
             KubeError: it could not be written.
         """
         async with self._writing:
-            with self._noting("written"):
-                await self._write()
+            if not self._is_due:
+                return
+            self._is_due = False
+            try:
+                with self._noting("written"):
+                    await self._write()
+            except BaseException:
+                self._is_due = True
+                raise
 
     async def _write(self) -> None:
         try:
             await self._write_changes()
         except Conflict:
             # Somebody edited it, or a leader of before was late (D28): what we know holds, the rest stays.
-            ours = self._written.entries.keys() | self.known.entries.keys()
+            ours = self._written.keys() | self.known.entries.keys()
             found = (await self._read()).entries
-            self._written = WorkerInventory({name: entry for name, entry in found.items() if name in ours})
+            self._set_written({name: entry for name, entry in found.items() if name in ours})
             await self._write_changes()
 
     async def _read(self) -> WorkerInventory:
@@ -154,11 +177,11 @@ class InventoryRecord:
         return WorkerInventory.of(found)
 
     async def _write_changes(self) -> None:
-        known = self.known
-        texts, written = texts_of(known), texts_of(self._written)
+        known = dict(self.known.entries)
+        texts, written = self._texts.of(known), self._written_texts
         data: dict[str, str | None] = {name: text for name, text in texts.items() if written.get(name) != text}
         data |= {name: None for name in written if name not in texts}
-        if not data and (self._written_annotations == self._annotations or not known.entries):
+        if not data and (self._written_annotations == self._annotations or not known):
             self._written = known  # but for what is left out of it
             return
         name, namespace = self._name, self._namespace
@@ -177,8 +200,11 @@ class InventoryRecord:
                 "data": texts,
             }
             stored = await self._management.send_object(requests.create(CONFIGMAPS, body, namespace=namespace))
-        self._written = known
+        self._written, self._written_texts = known, texts
         self._take_metadata(stored)
+
+    def _set_written(self, entries: dict[str, Entry]) -> None:
+        self._written, self._written_texts = entries, EntryTexts().of(entries)
 
     def _take_metadata(self, stored: Object) -> None:
         self._version = stored.metadata.resource_version

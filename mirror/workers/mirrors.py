@@ -21,6 +21,7 @@ from mirror.runtime.informer import Change, Listener
 from mirror.runtime.rest import Rest
 from mirror.runtime.slices import in_slices
 from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
+from mirror.workers.known_workers import Holders
 
 MOST_UNKNOWN = 5000
 BY_STATE = "state"
@@ -57,17 +58,23 @@ class StoreHost(Protocol):
     """The management cluster's, by which mirrors are watched."""
     rests: Mapping[str, Rest]
     """By name of the kind."""
+    holders: Mapping[str, Holders]
+    """By name of the kind; each store keeps its worker in it."""
 
 
 class MirrorStore(Store):
     """A worker's objects of one kind with our labels.
 
     Invariants: ``_unknown`` holds at most ``MOST_UNKNOWN`` names; ``_surplus`` holds what each mirror takes beyond its
-    allowance, ``MOST_SURPLUS_BYTES`` together; ``_too_large`` and ``_going`` hold names that are stored.
+    allowance, ``MOST_SURPLUS_BYTES`` together; ``_too_large`` and ``_going`` hold names that are stored; ``_holders``
+    has ``worker`` for each object under the prefix, by the name of its source.
     """
 
-    def __init__(self, kind: Kind, host: StoreHost, *, hooks: MirrorHooks) -> None:
+    def __init__(self, kind: Kind, host: StoreHost, *, worker: str, hooks: MirrorHooks) -> None:
         super().__init__({BY_STATE: lambda found: (state(kind, found),)}, rest=host.rests[kind.name])
+        self._worker = worker
+        self._holders = host.holders[kind.name]
+        self._prefix = ""
         self._clock = host.clock
         self._origin = host.origin
         self.on_change = hooks.on_change
@@ -116,10 +123,50 @@ class MirrorStore(Store):
         self._surplus_bytes -= self._surplus.pop(name, 0)
         return super().remove(name)
 
+    def use_prefix(self, prefix: str) -> None:
+        """Mirrors are under this prefix from now on, and the worker is found by what has a source's name there."""
+        found = self.names_in(EVERYWHERE) if prefix != self._prefix else []
+        for name in found:
+            self._hold(name, is_so=False)
+        self._prefix = prefix
+        for name in found:
+            self._hold(name)
+
+    def leave_holders(self) -> None:
+        """The worker is found by nothing from now on, whatever is still stored."""
+        for name in self.names_in(EVERYWHERE):
+            self._hold(name, is_so=False)
+        self._holders = Holders()
+
+    def _enter(self, name: Name) -> None:
+        super()._enter(name)
+        self._hold(name)
+
+    def _leave(self, name: Name) -> None:
+        super()._leave(name)
+        self._hold(name, is_so=False)
+
+    def _hold(self, name: Name, *, is_so: bool = True) -> None:
+        """Have the worker found by the source whose mirror has this name, or not any more."""
+        prefix, source = self._prefix, name
+        if prefix:
+            if not name[0].startswith(prefix):
+                return  # the mirror of none
+            source = name[0].removeprefix(prefix), name[1]
+        (self._holders.add if is_so else self._holders.discard)(source, self._worker)
+
     def has_one_of(self, source: Object, namespace: str) -> bool:
         """Whether there is, or was when the worker was last reachable, a mirror of this source in this namespace."""
         found = self.metadata_of(namespace, source.metadata.name)
         return found is not None and (found.labels or {}).get(names.SOURCE_UID) == source.metadata.uid
+
+    def has_elsewhere(self, source: Object, uid: str) -> bool:
+        """Whether there is a mirror of this source in any namespace; ``uid``: the object's, empty for any one."""
+        metadata = [self.metadata_of(*name) for name in self.namesakes(source.metadata.name)]
+        return any(
+            one is not None and (one.labels or {}).get(names.SOURCE_UID) == source.metadata.uid and uid in ("", one.uid)
+            for one in metadata
+        )
 
     def note_going(self, found: Object, *, is_so: bool = True) -> None:
         """Nothing is to be built on an object that we may delete any moment; or not any more."""

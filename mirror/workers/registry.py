@@ -6,6 +6,7 @@ Who declares them, ``declarations`` says: Secrets in the manager's namespace, an
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import ClassVar
 
@@ -18,15 +19,17 @@ from mirror.model.reasons import Reason
 from mirror.runtime.environment import Environment
 from mirror.runtime.supervise import supervise
 from mirror.workers.connection import Connection, State
-from mirror.workers.declarations import Declaration, Declarations, Key, Origin, recorded
+from mirror.workers.declarations import Declaration, Declarations, Key, Origin
 from mirror.workers.fence_record import FenceRecord, parse_time
 from mirror.workers.gone_record import GoneRecord
 from mirror.workers.inventory import FORMER
 from mirror.workers.inventory_record import InventoryRecord
-from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers, rests_of, written
+from mirror.workers.known_workers import Holders, Workers
+from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers, rests_of
 from mirror.workers.secret_provider import own_secrets
 from mirror.workers.spec import WorkerSpec
 from mirror.workers.worker import Worker
+from mirror.workers.worker_entries import entry_of
 
 SETTLED_AFTER_SECONDS = 10.0
 FORGET_SECONDS = 60.0
@@ -41,7 +44,7 @@ class Registry:
         self,
         management: Client,
         settings: RegistrySettings,
-        workers: dict[str, Worker],
+        workers: Workers,
         *,
         hooks: RegistryHooks,
         connector: Connector,
@@ -54,6 +57,7 @@ class Registry:
         self.kinds = settings.kinds
         self.origin = settings.origin
         self.rests = rests_of(settings.kinds)
+        self.holders: Mapping[str, Holders] = workers.holders
         self.watches_pods = settings.watch_pods
         self.mirror_selector = f"{names.ORIGIN}={settings.origin}"
         self._management = management
@@ -134,9 +138,7 @@ class Registry:
         self._is_leading = True
         self._settling_since = self.clock.monotonic()
         self._add_lost()
-        for worker, entry in [(one, self._record.known.entry(one.name)) for one in self.workers.values()]:
-            worker.use_prefix(self.prefix_in_use(worker))
-            worker.check_again(entry)
+        await self.workers.check_again(self._record.known.entry, self.prefix_in_use)
         self._record.write_soon()
         for name in self._declarations.names():
             self._report_refused(name)
@@ -178,8 +180,7 @@ class Registry:
         """Whether every worker has had its first chance, so that waiting is not blamed on one that is just starting."""
         if self.clock.monotonic() - self._settling_since >= SETTLED_AFTER_SECONDS:
             return True
-        workers = [worker for worker in self.workers.values() if worker.spec is not None]
-        return self._are_declarations_known and all(worker.has_settled for worker in workers)
+        return self._are_declarations_known and not self.workers.unsettled
 
     def ensure_registered(self, name: str) -> None:
         """A source is recorded on this worker: one that nobody knows is a lost one, from now on (D13)."""
@@ -194,10 +195,10 @@ class Registry:
             if self._is_declared(name) or worker.spec is not None:
                 continue
             if not self._hooks.listener.has_sources_on(name):
-                del self.workers[name]
+                self.workers.remove(name)
                 if task := self._tasks.pop(name, None):
                     task.cancel()
-                self._record.change(self._record.known.forget(name))
+                self._record.forget(name)
                 self._metrics.forget_worker(name)
                 self._hooks.listener.on_worker_forgotten(name)
                 self.log.info("worker forgotten", worker=name)
@@ -231,7 +232,8 @@ class Registry:
         )
 
     def _add(self, name: str) -> Worker:
-        worker = self.workers[name] = self._make(name)
+        worker = self._make(name)
+        self.workers.add(worker)
         self._to_start.put_nowait(worker)
         return worker
 
@@ -309,10 +311,10 @@ class Registry:
         recorded = known.prefix_on(worker.name, uid)
         wanted = worker.spec.namespace_prefix if worker.spec else ""
         prefix = wanted if recorded is None else recorded
-        inventory = known.without(FORMER + uid if renamed is None else renamed)
-        management_uid = self._settings.management_uid
-        inventory.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
-        worker.uid, self._record.known = uid, inventory
+        management_uid, has_prefix = self._settings.management_uid, bool(prefix)
+        known.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=has_prefix, former=renamed)
+        worker.uid = uid
+        self._record.drop(FORMER + uid if renamed is None else renamed)
         await self._record_contact(worker, uid, prefix)
         worker.use_prefix(prefix)
         if renamed is not None:
@@ -332,7 +334,7 @@ class Registry:
         entry = self._record.known.entry(worker.name)
         changed = msgspec.structs.replace(entry, uid=uid, namespace_prefix=prefix, version=worker.version)
         if entry != changed:
-            self._record.change(self._record.known.with_entry(worker.name, changed))
+            self._record.put(worker.name, changed)
         # An earlier attempt may have failed: what counts is what is written.
         if self._is_leading and not self._record.has_written(worker.name, uid, prefix):
             await self._record.write()
@@ -374,27 +376,17 @@ class Registry:
 
     def _note(self, worker: Worker) -> None:
         """Bring the record up to date; only transitions are written, and reported where they are a problem."""
-        connection, holder = worker.connection, self._declarations.holder(worker.name)
-        said_by = holder.origin.found if holder is not None else None
+        holder = self._declarations.holder(worker.name)
+        said_by, connection = holder.origin.found if holder is not None else None, worker.connection
         before = self.gone.note(worker.name, said_by, is_connected=connection.is_connected)
-        problems = "; ".join(map(str, worker.problems))
-        reason = "; ".join(part for part in (connection.because, problems, worker.watches.excess) if part)
-        state, lost_since = connection.state.value, written(connection.lost_since)
-        remark = self._declarations.remark(worker.name)
-        is_wrong, expires = bool(worker.problems), worker.token.expires
-        declared = recorded(holder, before.declared, is_misconfigured=is_wrong, token_expires=expires)
-        entry = msgspec.structs.replace(
-            before, state=state, lost_since=lost_since, reason=reason, declared=declared, remark=remark
-        )
-        # Who assigns it for a slot knows only what is written; so do commands.
-        has_slot = self._settings.share.slot is not None
-        entry = entry.with_more(worker.refusal, worker.unserved_kinds if has_slot else (), worker.incomplete_kinds)
-        if entry == before or connection.state is State.CONNECTING:
+        self.workers.note(worker)
+        entry = entry_of(worker, before, self._declarations, has_slot=self._settings.share.slot is not None)
+        if entry is before:
             return
-        entry = msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=written(connection.since))
-        self._record.change(self._record.known.with_entry(worker.name, entry))
-        if reason and reason != before.reason:
-            usual = "BadAnnotation" if problems else "MirrorsTooLarge"
-            self._warn(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
+        self._record.put(worker.name, entry)
+        if entry.reason and entry.reason != before.reason:
+            usual = "BadAnnotation" if worker.problems else "MirrorsTooLarge"
+            because = worker.refusal or "WorkerLost" if connection.state is State.LOST else usual
+            self._warn(worker, because, entry.reason)
         if (mistakes := self._declarations.mistakes(worker.name)) and mistakes not in before.remark:
             self._warn(worker, Reason.UNKNOWN_ANNOTATION, mistakes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Protocol
 
 from mirror.kinds.registry import Kinds
@@ -76,8 +75,3 @@ def other_providers(
 def rests_of(kinds: Kinds) -> Mapping[str, Rest]:
     """What the mirrors of each kind share, whichever worker they are on."""
     return {kind.name: Rest() for kind in kinds}
-
-
-def written(moment: datetime | None) -> str:
-    """As it is recorded; empty for None."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""

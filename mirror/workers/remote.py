@@ -83,14 +83,20 @@ class OthersRecords(InventoryRecord):
         hooks, scope = InformerHooks(self._on_change), Scope(CONFIGMAPS, namespace)
         self._informer = Informer(scope, Store(), client=lambda: management, hooks=hooks, wanted=wanted_only)
 
-    def change(self, inventory: WorkerInventory) -> None:
-        """Who assigns writes nothing of workers."""
+    def put(self, worker: str, entry: Entry) -> None:
+        """Who assigns notes nothing of workers, and writes nothing."""
+
+    def drop(self, worker: str) -> None:
+        """As ``put``."""
+
+    def forget(self, worker: str) -> None:
+        """As ``put``."""
 
     def write_soon(self) -> None:
-        """As ``change``."""
+        """As ``put``."""
 
     async def write(self) -> None:
-        """As ``change``."""
+        """As ``put``."""
 
     async def read(self) -> None:
         """Return once all records are known that there are."""

@@ -27,15 +27,13 @@ class SlotRegistry(Registry):
         _check(others, uid)
         if (former := others.entries.get(FORMER + uid)) is not None:
             # It was a worker of another slot by another name: its mirrors are where they were.
-            self._record.known = self._record.known.with_entry(FORMER + uid, former)
+            self._record.known.put(FORMER + uid, former)
         await super().accept_identity(worker, uid)
         try:
             _check(await self._read_others(), uid)
         except IdentityRejected:
-            known = self._record.known
-            self._record.change(
-                known.with_entry(worker.name, msgspec.structs.replace(known.entry(worker.name), uid=""))
-            )
+            entry = self._record.known.entry(worker.name)
+            self._record.put(worker.name, msgspec.structs.replace(entry, uid=""))
             await self._record.write()
             raise
 

@@ -96,6 +96,11 @@ class MirrorWatches:
         stores = self._stores.values()
         return any(names.SOURCE_UID in (one.labels or ()) for mirrors in stores for one in mirrors.metadata())
 
+    def leave_holders(self) -> None:
+        """See ``MirrorStore.leave_holders``."""
+        for mirrors in self._stores.values():
+            mirrors.leave_holders()
+
     @property
     def excess(self) -> str:
         """What people should know of what is left out of the mirrors; empty when nothing is."""
@@ -124,12 +129,17 @@ class MirrorWatches:
 
     def use_prefix(self, prefix: str) -> None:
         """Look for mirrors under this prefix from now on."""
-        self._prefix = prefix
+        self._take_prefix(prefix)
         if self._settings.source_namespaces:  # otherwise one watch shows all namespaces
             for mirrors in self._stores.values():
                 for name in mirrors.names_in(EVERYWHERE):
                     mirrors.remove(name)
             self._prefix_changed.set()
+
+    def _take_prefix(self, prefix: str) -> None:
+        self._prefix = prefix
+        for mirrors in self._stores.values():
+            mirrors.use_prefix(prefix)
 
     @property
     def namespaces(self) -> tuple[str | None, ...]:
@@ -178,7 +188,7 @@ class MirrorWatches:
         hooks: WatchHooks,
     ) -> None:
         """Make the watches for this prefix; ``run`` runs them."""
-        self._prefix = prefix
+        self._take_prefix(prefix)
         self._prefix_changed.clear()
         settings = self._settings
         namespaces = self.namespaces

@@ -59,6 +59,7 @@ class Worker:
             kind.name: MirrorStore(
                 kind,
                 host,
+                worker=name,
                 hooks=MirrorHooks(
                     on_change=partial(listener.on_mirror_change, self, kind),
                     is_source=partial(listener.is_source, kind),
@@ -195,6 +196,7 @@ class Worker:
             while True:
                 told = WatchHooks(self._on_trouble, self._on_healthy, self._report_transition)
                 self.watches.begin(prefix, client=lambda: self.client, hooks=told)
+                self._host.on_transition(self)  # nothing of it is seen until these have listed
                 await self._watch_until_prefix_changes()
                 prefix = self.watches.prefix
         finally:
@@ -300,8 +302,8 @@ class Worker:
         if self._silence.is_too_long(silent, now, was_connected=self.connection.is_connected):
             raise Unreachable(f"it answers, but its mirrors cannot be watched: {self._trouble or 'no answer'}")
 
-    def check_again(self, recorded: Entry) -> None:
-        """We lead from now on: what we know of it may be of any age, and is found out anew before anything is done.
+    def begin_anew(self, recorded: Entry) -> None:
+        """We lead from now on: what we know of it may be of any age; ``check_again`` follows before anything is done.
 
         Since when it is lost, if it is, is what who led until now has recorded (D13), and so is what its definitions
         lack, until they are read.
@@ -309,6 +311,9 @@ class Worker:
         known = self._host.kinds.by_name
         self.incomplete_kinds = {kind: lacks for kind, lacks in recorded.incomplete.items() if kind in known}
         self.verdicts.begin_anew(parse_time(recorded.lost_since))
+
+    def check_again(self) -> None:
+        """Find out anew how it is, and all that is there."""
         self.watches.list_anew()
         self._report_transition()
         self._poke.set()

@@ -49,7 +49,9 @@ class Watched(Assigner):
 
     def __init__(self, *candidates: Candidate, policy: PlacementPolicy = DEFAULT) -> None:
         self.woken: list[str] = []
-        super().__init__(candidates, wake=lambda key: self.woken.append(key.name), clock=LoopClock(), policy=policy)
+        super().__init__(wake=lambda key: self.woken.append(key.name), clock=LoopClock(), policy=policy)
+        for candidate in candidates:
+            self.update(candidate)
 
 
 async def settle() -> None:
@@ -102,7 +104,7 @@ class Both:
         self.model = Reference()
         self.woken: list[SourceKey] = []
         self.uids: dict[SourceKey, str] = {}
-        self.real = Assigner(self.model.workers.values(), wake=self.woken.append, clock=LoopClock())
+        self.real = Assigner(wake=self.woken.append, clock=LoopClock())
 
     async def take(self, what: str, about: Any) -> None:
         model, real = self.model, self.real
@@ -130,7 +132,9 @@ class Both:
                 real.release_unusable(about.key, uid)
                 assert real.assigned_to(about.key, uid) == model.given_to(about.key)
             case _:
-                real.read_anew()
+                assert set(real.workers) == model.workers.keys()
+                for candidate in model.workers.values():
+                    real.update(candidate)
         model.serve()
         await settle()
 
@@ -271,7 +275,7 @@ async def test_a_thousand_waiting_jobs_are_not_woken_by_what_does_not_concern_th
     assert sorted(assigner.woken, key=int) == [str(number) for number in range(0, 100, 2)]
     assigner.woken.clear()
     assigner.set_load("east", 3)
-    assigner.read_anew()
+    assigner.update(Candidate("east", {"name": "east"}, capacity=0, load=3))
     await settle()
     assert assigner.woken == []
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from functools import partial
-from typing import Any
 
 import pytest
 from doubles.candidates import candidate_for
+from doubles.counting import Turns
 from doubles.jobs import Body, job
 from doubles.world import RunningManager, World
 
@@ -189,40 +188,22 @@ async def test_a_reconnect_lets_changes_go_first() -> None:
         assert mirror["spec"]["suspend"]
 
 
-class Turns:
-    """How many objects each turn of the event loop goes over, by what is done with them."""
-
-    def __init__(self, manager: RunningManager) -> None:
-        self.most = Counter[str]()
-        self._now = Counter[str]()
-        parts = manager.mirroring._parts
-        self._count(manager.mirroring.queue, "look")
-        self._count(manager.mirroring, "_work_on")
-        self._count(parts.routes, "_name_keys")
-        self._count(parts.sweeper, "_judge")
-        self._count(parts.sweeper, "_is_in_place")
-        self._count(manager.mirroring.sources, "worker_of")
-
-    def _count(self, of: Any, name: str) -> None:
-        called = getattr(of, name)
-
-        def count(*arguments: Any, **more: Any) -> Any:
-            if not self._now:
-                asyncio.get_running_loop().call_soon(self._end_turn)
-            self._now[name] += 1
-            return called(*arguments, **more)
-
-        setattr(of, name, count)
-
-    def _end_turn(self) -> None:
-        self.most |= self._now
-        self._now.clear()
+def turns_of(manager: RunningManager) -> Turns:
+    """Counts how many objects each turn of the event loop goes over, by what is done with them."""
+    turns, parts = Turns(), manager.mirroring._parts
+    turns.count(manager.mirroring.queue, "look")
+    turns.count(manager.mirroring, "_work_on")
+    turns.count(parts.routes, "_name_keys")
+    turns.count(parts.sweeper, "_judge")
+    turns.count(parts.sweeper, "_is_in_place")
+    turns.count(manager.mirroring.sources, "worker_of")
+    return turns
 
 
 async def test_no_turn_of_the_event_loop_goes_over_all_jobs() -> None:
     """Neither when a manager takes over, nor when a worker is drained, goes, comes back, or is swept."""
     async with crowded() as (world, manager):
-        turns = Turns(manager)
+        turns = turns_of(manager)
         manager.start(manager.mirroring.lead(), "lead")
         await asyncio.sleep(20)
         assert turns.most["look"] > 0
@@ -259,7 +240,7 @@ async def test_no_turn_sweeps_many_workers() -> None:
         add_like(world, world.source(f"model-{number}"), f"job-{number}", each, worker=f"worker-{number}")
     async with candidate_for(world) as standby:
         await asyncio.sleep(5)
-        turns = Turns(standby.manager)
+        turns = turns_of(standby.manager)
         sweeper, swept = standby.manager.mirroring._parts.sweeper, set[str]()
         sweep = sweeper._sweep
 

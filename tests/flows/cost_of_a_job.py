@@ -11,81 +11,25 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextvars
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent), str(HERE)]
 
+from doubles.counting import Count, as_the_managers  # noqa: E402 - found by the above
 from flow_world import FlowWorld, flow_world, has_ended  # noqa: E402 - found by the above
 
 from mirror.embedded import virtual  # noqa: E402 - found by the above
-
-Function = tuple[str, str]
-"""Its module, as a path within ``mirror``, and its name."""
-
-_is_the_managers = contextvars.ContextVar("_is_the_managers", default=False)
-_PACKAGE = f"{HERE.parent.parent / 'mirror'}/"
-_CLUSTERS = (f"{_PACKAGE}embedded/", f"{_PACKAGE}planes/")
-_LOOP = f"{_PACKAGE}embedded/virtual.py"
 
 
 class ManagedWorld(FlowWorld):
     """Marks what the manager does, and all tasks that come of it."""
 
     async def _run_manager(self) -> None:
-        _is_the_managers.set(True)
-        await super()._run_manager()
-
-
-class Count:
-    """Bytecodes and calls by function."""
-
-    def __init__(self) -> None:
-        self.bytecodes: Counter[Function] = Counter()
-        self.calls: Counter[Function] = Counter()
-
-    def start(self) -> None:
-        sys.settrace(self._on_call)
-
-    def stop(self) -> None:
-        sys.settrace(None)
-
-    def minus(self, other: Count) -> Count:
-        left = Count()
-        left.bytecodes, left.calls = self.bytecodes.copy(), self.calls.copy()
-        left.bytecodes.subtract(other.bytecodes)
-        left.calls.subtract(other.calls)
-        return left
-
-    def _on_call(self, frame: FrameType, event: str, arg: object) -> Callable[..., Any] | None:
-        code = frame.f_code
-        if not code.co_filename.startswith(_PACKAGE) or not _is_the_managers.get() or is_of_a_cluster(frame):
-            return None
-        function = code.co_filename.removeprefix(_PACKAGE), code.co_qualname
-        self.calls[function] += 1
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-
-        def on_event(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
-            self.bytecodes[function] += event == "opcode"
-            return on_event
-
-        return on_event
-
-
-def is_of_a_cluster(frame: FrameType | None) -> bool:
-    """Whether it is called, at whatever distance, by the API server that answers in this process."""
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if name.startswith(_CLUSTERS) and name != _LOOP:
-            return True
-        frame = frame.f_back
-    return False
+        with as_the_managers():
+            await super()._run_manager()
 
 
 async def live(world: FlowWorld, name: str) -> None:

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, contextmanager
 from random import Random
 from typing import Any, ClassVar
 
+from doubles.known import check_known
 from flow_invariants import Invariants
 from flow_settled import settle
 from flow_world import MANAGER, FlowWorld, flow_world
@@ -115,6 +116,8 @@ class Machine(RuleBasedStateMachine):
         if self._main.done():
             self._main.result()
         self.laws.check()
+        if self.world.has_manager and self.world.registry is not None:
+            check_known(self.world.registry)
 
     def teardown(self) -> None:
         """Quiet, in which everything agrees; then the end of this world."""

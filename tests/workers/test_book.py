@@ -46,18 +46,32 @@ def test_an_entry_that_makes_no_sense_is_as_if_it_were_not_there() -> None:
     assert WorkerInventory.of(None).entries == {}
 
 
-def test_a_book_is_changed_by_making_another() -> None:
-    """What was written stays what it was."""
-    assert BOOK.with_entry("south", Entry("s")).entry("south").uid == "s"
-    assert "east" not in BOOK.without("east").entries
-    assert BOOK.entry("south") == Entry()
-    assert "east" in BOOK.entries
+def test_another_worker_of_a_cluster_is_found() -> None:
+    """Of several the first by name, whatever came first; nobody once it is another cluster, or nothing is known."""
+    inventory = WorkerInventory({"south": Entry("s"), "north": Entry("s"), "new": Entry()})
+    assert inventory.registered_as("east", "s") == "north"
+    assert inventory.registered_as("north", "s") == "south"
+    inventory.put("north", Entry("n"))
+    assert (inventory.registered_as("east", "s"), inventory.registered_as("east", "n")) == ("south", "north")
+    assert inventory.drop("south")
+    assert not inventory.drop("south")
+    assert inventory.registered_as("east", "s") is None
+    assert inventory.entry("south") == Entry()
+    assert inventory.registered_as("east", "") is None, "of one that was never reached nothing is known"
+
+
+def test_a_worker_may_be_the_cluster_of_one_that_is_no_more() -> None:
+    """It was renamed."""
+    BOOK.check_identity("north", "w", management_uid="management", has_prefix=False, former="west")
+    with pytest.raises(IdentityRejected, match="as worker west"):
+        BOOK.check_identity("north", "w", management_uid="management", has_prefix=False, former="east")
 
 
 def test_a_forgotten_cluster_leaves_its_prefix() -> None:
     """Mirrors may be there; bounded, the oldest goes first."""
     inventory = WorkerInventory({"east": Entry(uid="e", namespace_prefix="a-"), "new": Entry(state="Lost")})
-    inventory = inventory.forget("east").forget("new")
+    inventory.forget("east")
+    inventory.forget("new")
     assert (
         inventory.prefix_on("north", "e"),
         inventory.prefix_on("north", "new"),
@@ -74,7 +88,8 @@ def test_a_forgotten_cluster_leaves_its_prefix() -> None:
         == inventory
     )
     for number in range(MOST_FORMER):
-        inventory = inventory.with_entry("east", Entry(uid=f"u{number}")).forget("east")
+        inventory.put("east", Entry(uid=f"u{number}"))
+        inventory.forget("east")
     assert (len(inventory.entries), inventory.prefix_on("north", "e"), inventory.prefix_on("north", "u0")) == (
         MOST_FORMER,
         None,

@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from mirror.workers.fence_record import FenceRecord
-from mirror.workers.inventory import WorkerInventory
+from mirror.workers.inventory import Entry, WorkerInventory
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -18,8 +18,8 @@ class Record:
         self.known = WorkerInventory({})
         self.written = 0
 
-    def change(self, inventory: WorkerInventory) -> None:
-        self.known = inventory
+    def put(self, worker: str, entry: Entry) -> None:
+        self.known.put(worker, entry)
 
     def is_written(self, worker: str) -> bool:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from mirror.kube.client import Client
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.requests import Request
 from mirror.telemetry.logs import get_log
-from mirror.workers.inventory import Declared, Entry, WorkerInventory, encode, kept_labels, texts_of
+from mirror.workers.inventory import Declared, Entry, EntryTexts, WorkerInventory, encode, kept_labels
 from mirror.workers.inventory_record import InventoryRecord
 
 LONG = "n" * 248
@@ -57,16 +58,21 @@ def record(management: Management) -> InventoryRecord:
     return InventoryRecord(cast("Client", management), "n", annotations={}, log=get_log("test"))
 
 
+def put_all(record: InventoryRecord, known: WorkerInventory) -> None:
+    for name, entry in known.entries.items():
+        record.put(name, entry)
+
+
 def test_as_long_as_there_is_room_everything_is_written() -> None:
     """It is what people read."""
     few = inventory(100)
-    assert texts_of(few) == {name: encode(entry) for name, entry in few.entries.items()}
+    assert EntryTexts().of(few.entries) == {name: encode(entry) for name, entry in few.entries.items()}
 
 
 def test_of_very_many_what_is_needed_is_written() -> None:
     """Who they are, since when they are lost, and what leads there."""
     many = inventory(1000)
-    read = {name: msgspec.json.decode(text, type=Entry) for name, text in texts_of(many).items()}
+    read = {name: msgspec.json.decode(text, type=Entry) for name, text in EntryTexts().of(many.entries).items()}
     kept = [(one.uid, one.state, one.lost_since, one.declared and one.declared.capacity) for one in read.values()]
     assert kept == [(f"uid-{at}", "Unreachable", "2026-11-26T00:00:00Z", at) for at in range(1000)]
     assert all(one.declared is not None and one.declared.more_labels == 64 for one in read.values())
@@ -78,19 +84,42 @@ async def test_another_worker_can_be_recorded_whatever_others_declare() -> None:
     """Without its uid on record nothing is placed there; and what is left out is no reason to write again."""
     management = Management()
     first = record(management)
-    first.change(inventory(1000))
+    put_all(first, inventory(1000))
     await first.write()
-    first.change(first.known.with_entry("east", Entry(uid="e")))
+    first.put("east", Entry(uid="e"))
     await first.write()
     assert first.has_written("east", "e", "")
 
     second, writes = record(management), management.writes
     await second.read()
     assert second.known.entry("east").uid == "e"
-    second.change(inventory(1000).with_entry("east", Entry(uid="e")))
+    put_all(second, inventory(1000))
     await second.write()
     assert management.writes == writes
     assert second.is_written(f"{LONG}00000")
-    second.change(second.known.without("east"))
+    second.drop("east")
     await second.write()
     assert "east" not in management.data
+
+
+async def test_what_another_write_has_written_is_not_written_again() -> None:
+    """A thousand workers that are reached for the first time each wait until that is written."""
+    management = Management()
+    first = record(management)
+    for number in range(10):
+        first.put(f"worker-{number}", Entry(uid=f"{number}"))
+    async with asyncio.TaskGroup() as scope:
+        for _ in range(10):
+            scope.create_task(first.write())
+    assert management.writes == 1
+    assert all(first.has_written(f"worker-{number}", f"{number}", "") for number in range(10))
+
+
+def test_an_entry_is_encoded_once() -> None:
+    """Of a thousand one has changed."""
+    texts, known = EntryTexts(), inventory(10)
+    before = texts.of(known.entries)
+    known.put("east", Entry(uid="e"))
+    after = texts.of(known.entries)
+    assert all(after[name] is text for name, text in before.items())
+    assert after["east"] == encode(Entry(uid="e"))
