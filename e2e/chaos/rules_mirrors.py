@@ -125,11 +125,14 @@ def _was_risked(story: Story, source: Life, copy: Life, at: float, by: float) ->
     for when, body in source.bodies:
         if when > by:
             return False
-        if moves_of(body).may_have_left(copy.cluster, copy.uid):
+        left = moves_of(body).left_copy(copy.cluster, copy.uid)
+        if left is not None and left.promise == "gone":
+            return story.is_declared_dead(copy.cluster, when)
+        if left is not None:
             # The lease of a fence is the worker's to enforce, with all that is there for it.
-            policy = annotation(body, names.ON_WORKER_LOSS) or story.opening.on_loss
+            policies = story.policies_of(source, body, when)
             is_hindered = story.had_fault(copy.cluster, at - FENCE_SECONDS, at, of=FENCE_NEEDS)
-            return policy == "Reschedule" or (policy == "Fence" and is_hindered)
+            return "Reschedule" in policies or ("Fence" in policies and is_hindered)
     return False
 
 
@@ -165,7 +168,7 @@ def _told_at(story: Story, source: Life, cluster: str, at: float) -> Iterator[Js
 
 def _moves(source: Life, at: float) -> int:
     """How often it says that it was moved, at most, by then."""
-    return max((one.count for one in moves_in(body for when, body in source.bodies if when <= at)), default=0)
+    return max((one.said.count for one in moves_in(source.bodies) if one.at <= at), default=0)
 
 
 def _met_only(story: Story, asked: Request, strangers: Iterable[Life], ours: Iterable[Life]) -> bool:

@@ -39,7 +39,7 @@ def moved_as_its_user_wants(draft: Draft) -> None:
 
 def moved_as_the_operator_wants(draft: Draft) -> None:
     """D14: the same by a setting."""
-    draft.on_loss = "Reschedule"
+    draft.settings(on_loss="Reschedule")
     moved(draft)
 
 

@@ -47,7 +47,7 @@ def deleted_with_its_source(draft: Draft) -> None:
 
 def kept_for_its_retention(draft: Draft) -> None:
     """D8: its end is stored, and ten seconds have passed since."""
-    draft.retention_seconds = 10
+    draft.settings(retention_seconds=10)
     ended_with_a_time(draft)
     draft.delete(51, "east")
 
@@ -186,7 +186,7 @@ def deleted_although_it_is_kept(draft: Draft) -> None:
 
 def deleted_before_its_retention_is_over(draft: Draft) -> None:
     """D8: five seconds too early."""
-    draft.retention_seconds = 16
+    draft.settings(retention_seconds=16)
     ended_with_a_time(draft)
     draft.delete(51, "east")
 
