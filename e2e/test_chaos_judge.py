@@ -17,15 +17,16 @@ from e2e.chaos.counting import summary
 from e2e.chaos.history import EraBegun, Fault, Restored
 from e2e.chaos.judging import RULES, judge
 from e2e.chaos.kinds import DRILL, KINDS, MirroredKind
-from e2e.chaos.planted import copies, deletions, ends, kinds, statuses
+from e2e.chaos.planted import copies, deletions, ends, kinds, operators, statuses
 from e2e.chaos.planted.writing import BASE, Draft, good_life, moved, wrote
 from e2e.chaos.story import tell
 
 Plant = Callable[[Draft], None]
-ROOMS = (copies, deletions, ends, statuses)
+ROOMS = (copies, deletions, ends, operators, statuses)
 GOOD: tuple[Plant, ...] = tuple(plant for room in ROOMS for plant in room.GOOD)
-GOOD_OF_JOBS: tuple[Plant, ...] = (*deletions.GOOD_OF_JOBS, *ends.GOOD_OF_JOBS)
+GOOD_OF_JOBS: tuple[Plant, ...] = (*deletions.GOOD_OF_JOBS, *ends.GOOD_OF_JOBS, *operators.GOOD_OF_JOBS)
 PLANTED: dict[Plant, set[str]] = {plant: broken for room in ROOMS for plant, broken in room.PLANTED.items()}
+PLANTED_OF_JOBS: dict[Plant, set[str]] = {**ends.PLANTED_OF_JOBS, **operators.PLANTED_OF_JOBS}
 
 
 def named(plant: Callable[..., None]) -> str:
@@ -59,6 +60,14 @@ def test_a_broken_invariant_is_found(plant: Plant, kind: MirroredKind) -> None:
     assert draft.broken() == PLANTED[plant]
 
 
+@pytest.mark.parametrize("plant", PLANTED_OF_JOBS, ids=named)
+def test_a_broken_invariant_of_what_only_jobs_have_is_found(plant: Plant) -> None:
+    """Deadlines, and progress that goes along."""
+    draft = Draft()
+    plant(draft)
+    assert draft.broken() == PLANTED_OF_JOBS[plant]
+
+
 @pytest.mark.parametrize("plant", kinds.PLANTED, ids=named)
 def test_a_key_whose_kind_is_ignored_is_found(plant: Callable[[Draft, Draft], None]) -> None:
     """D24: what a manager would do for which two objects of one name are one, whichever of them it takes for it."""
@@ -79,7 +88,7 @@ def test_kinds_that_share_a_name_have_lives_of_their_own() -> None:
 
 def test_each_rule_has_a_history_that_breaks_it() -> None:
     """A rule that nothing breaks would prove nothing."""
-    assert set().union(*PLANTED.values()) == set(RULES)
+    assert set().union(*PLANTED.values(), *PLANTED_OF_JOBS.values()) == set(RULES)
 
 
 def test_each_rule_has_something_to_judge_where_all_is_well() -> None:
@@ -113,7 +122,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "ends: CompletionsReached 1",
         "judged: one-copy 1, second-copy 1, recorded-first 2, foreign 2, deleted-rightly 2, left-behind 2, "
         "never-back 4, true-end 1, ended 1",
-        "nothing to judge: lease, capacity, log",
+        "nothing to judge: closed, seed, lease, capacity, log",
     ]
 
 

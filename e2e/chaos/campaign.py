@@ -25,6 +25,7 @@ from e2e.chaos.faults import insist, start_what_has_ended
 from e2e.chaos.history import Complaint, Opening, Phase
 from e2e.chaos.judging import judge
 from e2e.chaos.kinds import KINDS, MirroredKind
+from e2e.chaos.operators import Operators
 from e2e.chaos.recording import Recorder
 from e2e.chaos.users import Users
 from e2e.chaos.world import LOST_AFTER_SECONDS, MOVE_LIMIT, MOVE_RATE, NAMESPACE, World, built
@@ -89,14 +90,19 @@ class Campaign:
             )
         )
         users = Users(world, random.Random(f"{self.seed}/users"))
+        operators = Operators(world, random.Random(f"{self.seed}/operators"))
         async with asyncio.TaskGroup() as scope:
             tasks = world.follow(recorder, scope)
             tasks.append(scope.create_task(world.keep_managers_running(), name="keep managers running"))
             await users.prepare()
-            living = scope.create_task(users.live(), name="users")
+            living = [
+                scope.create_task(users.live(), name="users"),
+                scope.create_task(operators.live(), name="operators"),
+            ]
             say(f"seed {self.seed}: {self.seconds:.0f} s of faults, history in {self.path}")
             await storms.play(world, users, recorder, self.seconds, self.seed)
-            living.cancel()
+            for one in living:
+                one.cancel()
             await _heal(world)
             recorder.add(Phase(time.time(), "healed"))
             say("all is healed")
