@@ -60,7 +60,7 @@ LEASES = (
     Era(RESTARTED, 590.0, 580.0, {Moment.MIDDLE: KILL}),
     # A renewal is waited for, which comes after a third of the lease at the latest.
     Era(UNANSWERED, 620.0, 610.0),
-    Era(UNMANAGED, 450.0, 400.0),
+    Era(UNMANAGED, 390.0, 340.0),
 )
 """How leases end."""
 

@@ -40,11 +40,12 @@ class Operators:
 
     async def live(self) -> None:
         """Do something every now and then, one thing at a time, until cancelled."""
-        things: list[Callable[[], Awaitable[None]]] = [self._cordon, self._drain, self._drain, self._set_policy]
-        things += [self._delete_mirror] * 3
+        things: list[Callable[[], Awaitable[None]]] = [self._drain, self._set_policy, *[self._delete_mirror] * 3]
         while True:
             await asyncio.sleep(self._chance.uniform(_LEAST_PAUSE, _MOST_PAUSE))
-            await self._chance.choice(things)()
+            # Where a worker is lost, or about to be, the others are to take what it had, mostly.
+            is_calm = not self._world.is_losing
+            await self._chance.choice([*things, self._cordon, self._drain] if is_calm else [*things, *things[1:]])()
 
     async def _cordon(self) -> None:
         async with self._marked(names.CORDONED, "true"):

@@ -130,6 +130,13 @@ def has_proved_unstarted(source: Json, uid: str) -> bool:
     return f"mirror {uid}" in str(said.get("message", "")).split("; ")
 
 
+def has_started(source: Json, kind: MirroredKind) -> bool:
+    """Whether a source says that something of it has run: a time, a counter, or a condition that leads to an end."""
+    status = source.get("status") or {}
+    said = (condition(source, name) for name in filter(None, (*kind.ends, *kind.ends.values())))
+    return any(value for name, value in status.items() if name != "conditions") or any(said)
+
+
 def has_stopped(copy: Json, kind: MirroredKind) -> bool:
     """Whether a copy is suspended, and has no pods."""
     status = copy.get("status") or {}

@@ -11,7 +11,15 @@ from itertools import combinations, pairwise
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Request
-from e2e.chaos.reading import annotation, has_proved_unstarted, is_ended_by_lease, moves_in, moves_of, placed_on
+from e2e.chaos.reading import (
+    annotation,
+    has_proved_unstarted,
+    has_started,
+    is_ended_by_lease,
+    moves_in,
+    moves_of,
+    placed_on,
+)
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story, may_have_met
 from mirror.model import names
 
@@ -146,10 +154,12 @@ def _may_replace(story: Story, source: Life, earlier: Life, later: Life) -> bool
     is_unstarted = any(has_proved_unstarted(body, earlier.uid) for at, body in source.bodies if at <= by)
     if is_unstarted or is_ended_by_lease(earlier.last, earlier.kind):
         return True
+    told = [
+        body for body in _told_at(story, source, earlier.cluster, earlier.gone_at) if placed_on(body) == earlier.cluster
+    ]
     wants_another = annotation(source.content_at(later.born_at), names.ON_MIRROR_LOSS) == "Recreate"
-    told = _told_at(story, source, earlier.cluster, earlier.gone_at)
-    was_there = any(placed_on(body) == earlier.cluster for body in told)
-    return wants_another and was_there and not earlier.is_deleted_by_manager
+    is_nothing_lost = any(not has_started(body, source.kind) for body in told)
+    return bool(told) and (wants_another or is_nothing_lost) and not earlier.is_deleted_by_manager
 
 
 def _is_expected(story: Story, source: Life, mirror: Life) -> bool:

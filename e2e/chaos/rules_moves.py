@@ -70,15 +70,16 @@ def _of_expired(story: Story, source: Life, move: Moving) -> Iterator[str]:
 def _of_lost(story: Story, source: Life, move: Moving, turns: _Turns) -> Iterator[str]:
     opening, said, at = story.opening, move.said, move.at
     is_dead = said.why != "fenced" and story.is_declared_dead(said.origin, at)
-    if not is_dead:
-        policies, wanted = story.policies_of(source, move.body, at), _POLICIES.get(said.why)
-        yield "" if wanted in policies else f"as {said.why}, with the policy {' or '.join(sorted(policies))}"
-        yield f"for the {said.count}th time" if opening.move_limit and said.count > opening.move_limit else ""
     after = 0.0 if is_dead else opening.lost_after_seconds
     yield "" if _was_lost(story, said.origin, at, after) else f"which had not been lost for {after:.0f} s"
     close = sum(at - 1.0 <= other <= at for other in turns.moved)
     is_fast = opening.move_rate and close > opening.move_rate * (1.0 + LATE_SECONDS) + 1
     yield f"as the {close}th in one second" if is_fast else ""
+    if is_dead:
+        return  # a person's word is enough
+    policies, wanted = story.policies_of(source, move.body, at), _POLICIES.get(said.why)
+    yield "" if wanted in policies else f"as {said.why}, with the policy {' or '.join(sorted(policies))}"
+    yield f"for the {said.count}th time" if opening.move_limit and said.count > opening.move_limit else ""
     away = {worker for worker in opening.workers if _is_away(story, worker, at)}
     living = {one for one in opening.workers if one not in away or not story.is_declared_dead(one, at)}
     lost = len(away & living)

@@ -27,6 +27,7 @@ async def play(world: World, users: Users, recorder: Recorder, seconds: float, s
     chance = random.Random(f"{seed}/eras")
     for number, era in enumerate(eras(seconds, seed)):
         victim = chance.choice(world.workers).name
+        world.is_losing = era.is_loss
         if era.is_loss:
             victim = await users.submit_to(victim)
         recorder.add(EraBegun(time.time(), era.name, victim if era.is_loss else ""))

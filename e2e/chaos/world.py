@@ -82,6 +82,8 @@ class World:
     scene: Scene
     are_managers_wanted: bool = True
     """Whether those that have ended are launched again."""
+    is_losing: bool = False
+    """Whether a worker is lost, or about to be."""
     marks: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """What operators have written on each worker's Secret: who gives it new credentials leaves that alone."""
 

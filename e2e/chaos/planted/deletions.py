@@ -205,6 +205,7 @@ def deleted_before_it_was_moved(draft: Draft) -> None:
 def replacement_deleted_before_its_source_failed(draft: Draft) -> None:
     """D11: something else is where its copy was; without ``Recreate`` its source has to fail first."""
     runs_on_east(draft)
+    draft.put(5, "management", source(on("east"), mirrored("m"), startTime="t"))
     draft.put(10, "east", mirror(uid="o", suspend=True))
     draft.delete(15, "east")
     draft.put(90, "management", None)

@@ -44,6 +44,13 @@ def moved_since_its_worker_is_declared_dead(draft: Draft) -> None:
     moved(draft, promise=", gone")
 
 
+def moved_by_a_new_leader_since_its_worker_is_declared_dead(draft: Draft) -> None:
+    """D14: a person's word waits for no minute either, nor for other workers that are lost."""
+    moved_since_its_worker_is_declared_dead(draft)
+    leads(draft, 15, "two")
+    broken_from(draft, 12, 38, "refuse", "way to north")
+
+
 def placed_anew_since_its_lease_has_ended(draft: Draft) -> None:
     """D14: nothing is lost, and it is not moved but ended."""
     lost(draft, worker="north")
@@ -173,6 +180,7 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_as_its_namespace_wants,
     moved_as_its_namespace_has_just_wanted,
     moved_since_its_worker_is_declared_dead,
+    moved_by_a_new_leader_since_its_worker_is_declared_dead,
     placed_anew_since_its_lease_has_ended,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
