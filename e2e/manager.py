@@ -348,6 +348,15 @@ class ManagerProcess:
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(f"http://{address}{path}") as answer:
             return answer.status, await answer.text()
 
+    async def is_leading(self) -> bool:
+        """Whether it says that it leads.
+
+        Raises:
+            aiohttp.ClientError: it does not answer.
+        """
+        _, text = await self.fetch("/readyz")
+        return _LEADING in text
+
     async def metrics(self) -> Samples:
         """What ``/metrics`` says now."""
         _, text = await self.fetch("/metrics")

@@ -11,9 +11,9 @@ import pytest
 
 from e2e.chaos import history
 from e2e.chaos.campaign import Campaign
+from e2e.chaos.eras import KILL, LEASES, LOSS, OTHERS, STRUCK, Moment, eras
 from e2e.chaos.history import Fault, Phase, Request, Version
 from e2e.chaos.kinds import KINDS
-from e2e.chaos.storms import eras
 from e2e.chaos.story import tell
 
 SECONDS, SEED = 25.0, 290
@@ -43,10 +43,35 @@ async def test_a_short_campaign_breaks_no_invariant(tmp_path: Path) -> None:
     assert any(deletion.met for deletion in story.deletions)
 
 
-@pytest.mark.parametrize("minutes", [0.5, 3, 10, 60])
-def test_eras_take_as_long_as_was_asked_for(minutes: float) -> None:
-    """Storms and losses in turns; a loss that would be cut short is a storm, and long campaigns see a lease end."""
-    played = list(eras(minutes * 60))
+@pytest.mark.parametrize("minutes", [0.5, 3, 10, 60, 480])
+@pytest.mark.parametrize("seed", [15, 16])
+def test_eras_take_as_long_as_was_asked_for(minutes: float, seed: int) -> None:
+    """Storms and losses in turns; a loss that would be cut short is a storm."""
+    played = list(eras(minutes * 60, seed))
     assert sum(era.seconds for era in played) == pytest.approx(minutes * 60)
     assert [era.is_loss for era in played[:-1]] == [bool(number % 2) for number in range(len(played) - 1)]
-    assert any(era.seconds > 420 for era in played) is (minutes >= 25)
+    assert all(era.away_seconds < era.seconds for era in played if era.is_loss)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_managers_are_killed_while_jobs_move(seed: int) -> None:
+    """D28: also in ten minutes, in a loss that is long enough for two who take over; in the others they are let alone.
+
+    In a day each moment has each strike.
+    """
+    (struck,) = (era for era in eras(600, seed) if era.strikes)
+    assert (struck.name, struck.strikes[Moment.AT_FIRST_MOVE]) == (STRUCK, KILL)
+    assert struck.away_seconds >= 2 * 60 + 60
+    assert struck.strikes.keys() == {Moment.EARLY, Moment.AT_FIRST_MOVE, Moment.AT_RETURN}
+    played = [era for era in eras(86_400, seed) if era.name == STRUCK]
+    for moment in struck.strikes:
+        assert {era.strikes[moment] for era in played} == {KILL, *OTHERS}
+
+
+@pytest.mark.parametrize(("minutes", "ends"), [(24, 0), (30, 1), (60, 4), (480, 5)])
+@pytest.mark.parametrize("seed", range(5))
+def test_long_campaigns_see_leases_end_in_several_ways(minutes: float, ends: int, seed: int) -> None:
+    """D14: scenarios 4, 6, 7, 14, 15; a shorter one has losses of two minutes in their place."""
+    played = [era.name for era in eras(minutes * 60, seed)]
+    assert len({era.name for era in LEASES} & set(played)) >= ends
+    assert (LOSS in played) is (ends == 0)

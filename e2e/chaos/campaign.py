@@ -25,9 +25,10 @@ from e2e.chaos.faults import insist, start_what_has_ended
 from e2e.chaos.history import Complaint, Opening, Phase
 from e2e.chaos.judging import judge
 from e2e.chaos.kinds import KINDS, MirroredKind
+from e2e.chaos.operators import Operators
 from e2e.chaos.recording import Recorder
 from e2e.chaos.users import Users
-from e2e.chaos.world import NAMESPACE, World, built
+from e2e.chaos.world import LOST_AFTER_SECONDS, MOVE_LIMIT, MOVE_RATE, NAMESPACE, World, built
 from e2e.controlplane.client import Json, StatusError
 from e2e.jobs import placed_on
 from mirror.model import names
@@ -53,11 +54,16 @@ class Campaign:
     path: Path
     """Of its history."""
 
+    @property
+    def seeds_progress(self) -> bool:
+        """Whether what was counted goes along with a move: so it does in every other campaign."""
+        return bool(self.seed % 2)
+
     async def play(self, say: Callable[[str], None] = print) -> list[Breach]:
         """Play it, and judge its history."""
         recorder = Recorder(self.path)
         try:
-            async with built(self.workers) as world:
+            async with built(self.workers, seeds_progress=self.seeds_progress) as world:
                 await self._play_in(world, recorder, say)
         finally:
             recorder.close()
@@ -68,16 +74,35 @@ class Campaign:
     async def _play_in(self, world: World, recorder: Recorder, say: Callable[[str], None]) -> None:
         workers = [site.name for site in world.workers]
         user = shipped.user_of(world.identity.namespace)
-        recorder.add(Opening(time.time(), self.seed, world.identity.origin, world.identity.managed_by, workers, [user]))
+        identity = world.identity
+        recorder.add(
+            Opening(
+                time.time(),
+                self.seed,
+                identity.origin,
+                identity.managed_by,
+                workers,
+                [user],
+                seeds_progress=self.seeds_progress,
+                lost_after_seconds=LOST_AFTER_SECONDS,
+                move_rate=MOVE_RATE,
+                move_limit=MOVE_LIMIT,
+            )
+        )
         users = Users(world, random.Random(f"{self.seed}/users"))
+        operators = Operators(world, random.Random(f"{self.seed}/operators"))
         async with asyncio.TaskGroup() as scope:
             tasks = world.follow(recorder, scope)
             tasks.append(scope.create_task(world.keep_managers_running(), name="keep managers running"))
             await users.prepare()
-            living = scope.create_task(users.live(), name="users")
+            living = [
+                scope.create_task(users.live(), name="users"),
+                scope.create_task(operators.live(), name="operators"),
+            ]
             say(f"seed {self.seed}: {self.seconds:.0f} s of faults, history in {self.path}")
             await storms.play(world, users, recorder, self.seconds, self.seed)
-            living.cancel()
+            for one in living:
+                one.cancel()
             await _heal(world)
             recorder.add(Phase(time.time(), "healed"))
             say("all is healed")
@@ -100,6 +125,7 @@ async def _heal(world: World) -> None:
         start_what_has_ended(site)
         client = world.scene.client if site is world.management else world.scene.client_of(site.name)
         await insist(partial(client.get, "/readyz"))
+    world.marks.clear()
     for site in world.workers:
         await insist(partial(world.give_credentials, site))
 

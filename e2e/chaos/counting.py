@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from e2e.chaos.history import Record
+from e2e.chaos.history import Json, Record
 from e2e.chaos.judging import RULES
 from e2e.chaos.kinds import KINDS
-from e2e.chaos.reading import is_ended_by_lease, moves_in
+from e2e.chaos.reading import Moving, annotation, is_ended_by_lease, moves_in
 from e2e.chaos.story import Story, tell
+from mirror.model import names
+
+KILLED_SECONDS = 2.0
+"""A manager that is killed so long after a move has not finished what it moved."""
 
 
 def summary(records: Iterable[Record]) -> str:
@@ -22,9 +26,14 @@ def summary(records: Iterable[Record]) -> str:
         (
             f"seed {story.opening.seed}: {made}",
             f"managers: {len(story.requests)} writes, {deleted} deletions on workers",
+            f"eras: {_listed(Counter(era.name for era in story.eras))}",
             f"broken: {_faults(story)}",
-            f"moves: {_listed(_moves(story))}; leases that have ended a copy: {_lease_ends(story)}",
-            f"judged: {_listed(judged)}",
+            f"moves: {_listed(_moves(story))}; with a manager's kill within 2 s: {_killed_moves(story)}; "
+            f"leases that have ended a copy: {_lease_ends(story)}",
+            f"operators: {_listed(_marks(story))}; copies by their seed: {_listed(_seeds(story))}",
+            f"ends: {_listed(_ends(story))}",
+            f"judged: {_listed({name: count for name, count in judged.items() if count})}",
+            f"nothing to judge: {', '.join(name for name, count in judged.items() if not count) or 'none'}",
         )
     )
 
@@ -51,13 +60,46 @@ def _faults(story: Story) -> str:
 
 def _moves(story: Story) -> Mapping[str, int]:
     """How many there were for each reason; ``started over``: on the same worker, as ``Recreate`` wants it."""
-    sources = story.sources.values()
-    return Counter(move.why for source in sources for move in moves_in(body for _, body in source.bodies))
+    return Counter(move.said.why for move in _all_moves(story))
+
+
+def _killed_moves(story: Story) -> int:
+    """Those after which a manager was killed before long."""
+    kills = [one.at for one in story.faults if one.name == "kill" and one.target.startswith("manager-")]
+    return sum(any(0 <= kill - move.at <= KILLED_SECONDS for kill in kills) for move in _all_moves(story))
+
+
+def _all_moves(story: Story) -> Iterator[Moving]:
+    return (move for source in story.sources.values() for move in moves_in(source.bodies))
 
 
 def _lease_ends(story: Story) -> int:
     copies = (copy for mirrors in story.mirrors.values() for copy in mirrors)
     return sum(any(is_ended_by_lease(body, copy.kind) for _, body in copy.bodies) for copy in copies)
+
+
+def _marks(story: Story) -> Mapping[str, int]:
+    """What was written on workers' Secrets by operators, and how often."""
+    found: Counter[str] = Counter()
+    for (resource, _), versions in story.others.items():
+        before: Json = {}
+        for body in (one.body or {} for one in versions if resource == "secrets"):
+            for name in (names.CORDONED, names.DRAIN, names.GONE):
+                if (value := annotation(body, name)) not in ("", annotation(before, name)):
+                    found[f"{name.removeprefix(names.PREFIX)}={value}"] += 1
+            before = body
+    return found
+
+
+def _seeds(story: Story) -> Mapping[str, int]:
+    copies = (copy for mirrors in story.mirrors.values() for copy in mirrors)
+    return Counter(state for copy in copies if (state := annotation(copy.last, names.SEED)))
+
+
+def _ends(story: Story) -> Mapping[str, int]:
+    """Of sources, by their reason."""
+    verdicts = (source.kind.end(source.last) for source in story.sources.values())
+    return Counter(str(one.get("reason") or one["type"]) for one in verdicts if one is not None)
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -54,6 +54,10 @@ class Scope:
     target: str
     kinds: tuple[Kind, ...]
 
+    def kind(self, name: str) -> Kind:
+        """The one of this name, which must be among them."""
+        return next(one for one in self.kinds if one.name == name)
+
 
 async def insist(action: Callable[[], Awaitable[object]]) -> None:
     """Do it in spite of the faults of others, trying again.

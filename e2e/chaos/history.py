@@ -30,6 +30,12 @@ class Opening(msgspec.Struct, frozen=True, tag="opening"):
     """Where a Job says nothing."""
     retention_seconds: float | None = None
     """How long copies that have ended are kept; None: as long as their source."""
+    seeds_progress: bool = False
+    """Whether what was counted goes along with a move."""
+    lost_after_seconds: float = 0.0
+    move_rate: float = 0.0
+    """Moves a second, and of each source in all; 0: as many as it likes."""
+    move_limit: int = 0
 
 
 class Version(msgspec.Struct, frozen=True, tag="version"):
@@ -43,7 +49,7 @@ class Version(msgspec.Struct, frozen=True, tag="version"):
     key: str
     """``NAMESPACE/NAME``."""
     body: Json | None = None
-    """Without what no rule asks for; of a Secret only its metadata. None: deleted."""
+    """Without what no rule asks for; of a Secret or a Namespace only its metadata. None: deleted."""
 
 
 class Request(msgspec.Struct, frozen=True, tag="request"):
@@ -86,6 +92,15 @@ class Phase(msgspec.Struct, frozen=True, tag="phase"):
     name: str
 
 
+class EraBegun(msgspec.Struct, frozen=True, tag="era"):
+    """A part of the campaign begins."""
+
+    at: float
+    name: str
+    worker: str = ""
+    """The one that is lost in it."""
+
+
 class Complaint(msgspec.Struct, frozen=True, tag="complaint"):
     """A line of a manager's log that must not be there."""
 
@@ -94,7 +109,7 @@ class Complaint(msgspec.Struct, frozen=True, tag="complaint"):
     text: str
 
 
-Record = Opening | Complaint | Version | Request | Fault | Restored | Phase
+Record = Opening | Complaint | Version | Request | Fault | Restored | Phase | EraBegun
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

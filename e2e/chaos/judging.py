@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from e2e.chaos import rules_deletions, rules_mirrors, rules_sources
+from e2e.chaos import rules_deletions, rules_mirrors, rules_moves, rules_operators, rules_sources
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Record
 from e2e.chaos.story import Story, tell
@@ -18,6 +18,9 @@ RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "left-behind": rules_mirrors.no_mirror_is_left,
     "never-back": rules_sources.never_back,
     "true-end": rules_sources.ends_are_true,
+    "moves": rules_moves.moves_are_guarded,
+    "closed": rules_operators.closed_workers_get_nothing,
+    "seed": rules_operators.seeds_hold,
     "lease": rules_sources.leases_are_no_verdict,
     "capacity": rules_sources.capacity_is_held,
     "log": rules_sources.logs_are_clean,

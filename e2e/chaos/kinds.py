@@ -23,6 +23,8 @@ from tests.doubles.drills import DRILLS, drill
 
 _RUN_FOR = {"200ms": 20, "1s": 20, "4s": 20, "15s": 20, "40s": 10, "120s": 6, "never": 3}
 """How many Jobs in a hundred or so run so long; those that never end do so once all is healed."""
+_DEADLINES = (10, 45, 400)
+"""What some users give their Jobs, in seconds: less and more than a lease."""
 _ROUNDS = {1: 25, 4: 25, 15: 25, 40: 15, 100_000: 3}
 """The same of Drills, whose rounds take a second each."""
 _ENDLESS_ROUNDS = 1_000_000
@@ -125,7 +127,10 @@ def _some_job(name: str, managed_by: str, chance: random.Random) -> Json:
     form = indexed if chance.random() < 0.3 else job
     run_for = chance.choices(list(_RUN_FOR), list(_RUN_FOR.values()))[0]
     exit_code, backoff_limit = int(chance.random() < 0.15), chance.choice((0, 2))
-    return form(name, managed_by, run_for=run_for, exit_code=exit_code, backoffLimit=backoff_limit)
+    found = form(name, managed_by, run_for=run_for, exit_code=exit_code, backoffLimit=backoff_limit)
+    if chance.random() < 0.1:
+        found["spec"]["activeDeadlineSeconds"] = chance.choice(_DEADLINES)
+    return found
 
 
 async def _end_pods(client: Client, namespace: str) -> None:
@@ -170,7 +175,12 @@ JOB = MirroredKind(
     left_out=("template", "selector"),
     can_move=True,
     made=_some_job,
-    endless=(partial(job, run_for="never"), partial(indexed, run_for="never")),
+    endless=(
+        partial(job, run_for="never"),
+        partial(indexed, run_for="never"),
+        # Not endless, but longer than leases are: it is about what it has counted by then.
+        partial(indexed, run_for="10s", completions=80, parallelism=2),
+    ),
     hurry=_end_pods,
     served=_served_anyway,
     etcd_prefix=f"/registry/{JOBS.plural}/",

@@ -53,9 +53,13 @@ class Moves:
         """Whether the copy of this uid was left on this worker."""
         return any((one.worker, one.uid) == (worker, uid) for one in self.left)
 
+    def left_copy(self, worker: str, uid: str) -> LeftCopy | None:
+        """What it says of the copy of this uid, or of whichever is there, if it was left on this worker."""
+        return next((one for one in self.left if one.worker == worker and one.uid in (uid, _UNKNOWN)), None)
+
     def may_have_left(self, worker: str, uid: str) -> bool:
         """The same, or whichever is there was left."""
-        return self.has_left(worker, uid) or self.has_left(worker, _UNKNOWN)
+        return self.left_copy(worker, uid) is not None
 
 
 def moves_of(body: Json) -> Moves:
@@ -68,13 +72,22 @@ def moves_of(body: Json) -> Moves:
     return Moves(int(found[1]), found[2], found[3], left, str(said.get("reason", "")))
 
 
-def moves_in(bodies: Iterator[Json]) -> Iterator[Moves]:
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A version of a source that counts one more move."""
+
+    at: float
+    body: Json
+    said: Moves
+
+
+def moves_in(bodies: Iterator[tuple[float, Json]]) -> Iterator[Moving]:
     """Each move that these versions of one source count, in their order."""
     before = 0
-    for body in bodies:
+    for at, body in bodies:
         now = moves_of(body)
         if now.count > before:
-            yield now
+            yield Moving(at, body, now)
         before = now.count
 
 
@@ -117,6 +130,13 @@ def has_proved_unstarted(source: Json, uid: str) -> bool:
     return f"mirror {uid}" in str(said.get("message", "")).split("; ")
 
 
+def has_started(source: Json, kind: MirroredKind) -> bool:
+    """Whether a source says that something of it has run: a time, a counter, or a condition that leads to an end."""
+    status = source.get("status") or {}
+    said = (condition(source, name) for name in filter(None, (*kind.ends, *kind.ends.values())))
+    return any(value for name, value in status.items() if name != "conditions") or any(said)
+
+
 def has_stopped(copy: Json, kind: MirroredKind) -> bool:
     """Whether a copy is suspended, and has no pods."""
     status = copy.get("status") or {}
@@ -126,3 +146,12 @@ def has_stopped(copy: Json, kind: MirroredKind) -> bool:
 def _message(body: Json, kind: str) -> str:
     found = condition(body, kind)
     return str(found.get("message", "")) if found else ""
+
+
+def indexes(text: str) -> set[int]:
+    """Those of a text such as ``0-2,5``."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found

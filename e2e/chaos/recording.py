@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,8 @@ from e2e.chaos.kinds import KINDS
 
 _READS = ("get", "list", "watch")
 _RETRY_SECONDS = 0.05
+Change = Callable[[Version, Json], bool]
+"""Whether a version is what somebody waits for; the second is what the object said before, ``{}`` if it is new."""
 _FIELDS = ("uid", "name", "namespace", "labels", "annotations", "creationTimestamp", "deletionTimestamp")
 
 
@@ -34,12 +36,37 @@ class Recorder:
         self._file = path.open("wb")
         self._restores: Counter[str] = Counter()
         """How often each cluster has lost data: what is watched there must be read anew."""
+        self._contents: dict[tuple[str, str, str], Json] = {}
+        """What each object says now, by cluster, resource and key."""
+        self._awaited: list[tuple[Change, asyncio.Future[None]]] = []
 
     def add(self, record: Record) -> None:
         """Write it down."""
         self._file.write(history.encode(record))
         if isinstance(record, Restored):
             self._restores[record.cluster] += 1
+        if isinstance(record, Version):
+            self._report(record)
+
+    async def sees(self, wanted: Change) -> None:
+        """Wait for a change, from now on."""
+        entry = wanted, asyncio.get_running_loop().create_future()
+        self._awaited.append(entry)
+        try:
+            await entry[1]
+        finally:
+            self._awaited.remove(entry)
+
+    def _report(self, version: Version) -> None:
+        place = version.cluster, version.resource, version.key
+        before = self._contents.pop(place, {})
+        if version.body is not None:
+            self._contents[place] = version.body
+            if before and before["metadata"]["uid"] != version.body["metadata"]["uid"]:
+                before = {}
+        for wanted, seen in self._awaited:
+            if not seen.done() and wanted(version, before):
+                seen.set_result(None)
 
     @asynccontextmanager
     async def fault(self, name: str, target: str) -> AsyncIterator[None]:
@@ -104,8 +131,10 @@ class Recorder:
 
 
 def kept(resource: str, body: Json) -> Json:
-    """What rules ask for. Of what is no kind of ``KINDS``, such as a Secret, only metadata are kept."""
+    """What rules ask for: of what is no kind of ``KINDS`` only metadata, as of a Secret, and a Lease's spec."""
     metadata = {key: value for key, value in body["metadata"].items() if key in _FIELDS}
+    if resource == "leases":
+        return {"metadata": metadata, "spec": body.get("spec", {})}
     if resource not in KINDS:
         return {"metadata": metadata}
     spec = {key: value for key, value in body["spec"].items() if key not in KINDS[resource].left_out}

@@ -11,7 +11,15 @@ from itertools import combinations, pairwise
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Request
-from e2e.chaos.reading import annotation, has_proved_unstarted, is_ended_by_lease, moves_in, moves_of, placed_on
+from e2e.chaos.reading import (
+    annotation,
+    has_proved_unstarted,
+    has_started,
+    is_ended_by_lease,
+    moves_in,
+    moves_of,
+    placed_on,
+)
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story, may_have_met
 from mirror.model import names
 
@@ -125,11 +133,14 @@ def _was_risked(story: Story, source: Life, copy: Life, at: float, by: float) ->
     for when, body in source.bodies:
         if when > by:
             return False
-        if moves_of(body).may_have_left(copy.cluster, copy.uid):
+        left = moves_of(body).left_copy(copy.cluster, copy.uid)
+        if left is not None and left.promise == "gone":
+            return story.is_declared_dead(copy.cluster, when)
+        if left is not None:
             # The lease of a fence is the worker's to enforce, with all that is there for it.
-            policy = annotation(body, names.ON_WORKER_LOSS) or story.opening.on_loss
+            policies = story.policies_of(source, body, when)
             is_hindered = story.had_fault(copy.cluster, at - FENCE_SECONDS, at, of=FENCE_NEEDS)
-            return policy == "Reschedule" or (policy == "Fence" and is_hindered)
+            return "Reschedule" in policies or ("Fence" in policies and is_hindered)
     return False
 
 
@@ -143,10 +154,12 @@ def _may_replace(story: Story, source: Life, earlier: Life, later: Life) -> bool
     is_unstarted = any(has_proved_unstarted(body, earlier.uid) for at, body in source.bodies if at <= by)
     if is_unstarted or is_ended_by_lease(earlier.last, earlier.kind):
         return True
+    told = [
+        body for body in _told_at(story, source, earlier.cluster, earlier.gone_at) if placed_on(body) == earlier.cluster
+    ]
     wants_another = annotation(source.content_at(later.born_at), names.ON_MIRROR_LOSS) == "Recreate"
-    told = _told_at(story, source, earlier.cluster, earlier.gone_at)
-    was_there = any(placed_on(body) == earlier.cluster for body in told)
-    return wants_another and was_there and not earlier.is_deleted_by_manager
+    is_nothing_lost = any(not has_started(body, source.kind) for body in told)
+    return bool(told) and (wants_another or is_nothing_lost) and not earlier.is_deleted_by_manager
 
 
 def _is_expected(story: Story, source: Life, mirror: Life) -> bool:
@@ -165,7 +178,7 @@ def _told_at(story: Story, source: Life, cluster: str, at: float) -> Iterator[Js
 
 def _moves(source: Life, at: float) -> int:
     """How often it says that it was moved, at most, by then."""
-    return max((one.count for one in moves_in(body for when, body in source.bodies if when <= at)), default=0)
+    return max((one.said.count for one in moves_in(source.bodies) if one.at <= at), default=0)
 
 
 def _met_only(story: Story, asked: Request, strangers: Iterable[Life], ours: Iterable[Life]) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Version
 from e2e.chaos.kinds import KINDS, MirroredKind, condition
-from e2e.chaos.reading import annotation, moves_of, placed_on
+from e2e.chaos.reading import annotation, indexes, moves_of, placed_on
 from e2e.chaos.story import Life, Story
 from mirror.model import names
 
 _NO_COPY_KNOWS = ("MirrorLost",)
 """Reasons that no worker's controller gives: they are ours."""
+_WHOLE_SECONDS = 1.0
+"""Times in statuses are whole seconds."""
 
 
 def never_back(story: Story) -> Verdicts:
@@ -46,14 +49,18 @@ def ends_are_true(story: Story) -> Verdicts:
 
 
 def leases_are_no_verdict(story: Story) -> Verdicts:
-    """D14: the deadline of a fence is not the user's."""
-    for source in story.sources.values():
+    """D14: the deadline of a fence is not the user's, which counts from the start of the copy."""
+    for owner, source in story.sources.items():
         end = _first_end(source)
         if end is None or end.verdict.get("reason") != "DeadlineExceeded":
             continue
-        has_deadline = "activeDeadlineSeconds" in end.body["spec"]
-        text = f"{source} has failed by a deadline that it does not have"
-        yield None if has_deadline else Breach("lease", end.at, text)
+        deadline = end.body["spec"].get("activeDeadlineSeconds")
+        if deadline is None:
+            yield Breach("lease", end.at, f"{source} has failed by a deadline that it does not have")
+            continue
+        ran = [found for copy in story.mirrors.get(owner, ()) if (found := _ran_until_its_deadline(copy)) is not None]
+        text = f"{source} (uid {source.uid}) has failed by its deadline of {deadline} s after {max(ran, default=0)} s"
+        yield Breach("lease", end.at, text) if ran and max(ran) < deadline - _WHOLE_SECONDS else None
 
 
 def capacity_is_held(story: Story) -> Verdicts:
@@ -108,21 +115,13 @@ def _taken_back(kind: MirroredKind, before: Json, after: Json) -> str:
         if new.get(counter, 0) < old.get(counter, 0):
             return f"{counter} went from {old[counter]} to {new.get(counter, 0)}"
     for field in ("completedIndexes", "failedIndexes"):
-        if lost := _indexes(old.get(field, "")) - _indexes(new.get(field, "")):
+        if lost := indexes(old.get(field, "")) - indexes(new.get(field, "")):
             return f"{field} lost {sorted(lost)[:5]}"
     if old.get("completionTime") and new.get("completionTime") != old["completionTime"]:
         return f"completionTime went from {old['completionTime']} to {new.get('completionTime')}"
     if kind.end(before) and new.get("startTime") != old.get("startTime"):
         return "startTime changed after the end"
     return ""
-
-
-def _indexes(text: str) -> set[int]:
-    found: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +141,18 @@ def _first_end(source: Life) -> _End | None:
         if (verdict := source.kind.end(body)) is not None:
             return _End(at, verdict, body, body if before is None else before)
         before = body
+    return None
+
+
+def _ran_until_its_deadline(copy: Life) -> float | None:
+    """How long a copy had run when a deadline ended it; None where it does not say so."""
+    for _, body in copy.bodies:
+        started = (body.get("status") or {}).get("startTime")
+        for kind in filter(None, (*copy.kind.ends, *copy.kind.ends.values())):
+            said = condition(body, kind) or {}
+            if started and said.get("reason") == "DeadlineExceeded" and "lastTransitionTime" in said:
+                ended = datetime.fromisoformat(said["lastTransitionTime"])
+                return (ended - datetime.fromisoformat(started)).total_seconds()
     return None
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from e2e.chaos.history import Complaint, Fault, Json, Opening, Phase, Record, Request, Restored, Version
+from e2e.chaos.history import Complaint, EraBegun, Fault, Json, Opening, Phase, Record, Request, Restored, Version
 from e2e.chaos.kinds import KINDS, MirroredKind
-from e2e.chaos.reading import is_going
+from e2e.chaos.reading import annotation, is_going
 from mirror.model import names
 
 MANAGEMENT = "management"
@@ -23,6 +23,8 @@ LATE_SECONDS = 2.0
 
 BACK_SECONDS = 60.0
 """After a cluster was restored, until all that is back from the dead has been seen."""
+STALE_SECONDS = 10.0
+"""By how much what a manager acts upon may be older, whose watches hang: its lease is shorter."""
 _FOREVER = float("inf")
 
 
@@ -132,11 +134,14 @@ class Story:
     deletions: list[Deletion] = field(default_factory=list)
     management: list[Version] = field(default_factory=list)
     """What was written there, Secrets, too, in the order of etcd, which is exact."""
+    others: defaultdict[tuple[str, str], list[Version]] = field(default_factory=lambda: defaultdict(list))
+    """What is written there that is of no kind: Secrets and Namespaces, by resource and name."""
     requests: list[Request] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     restored: list[Restored] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
+    eras: list[EraBegun] = field(default_factory=list)
 
     def known_by(self, cluster: str, at: float) -> float:
         """When the history must have what was stored in a cluster at a time: an etcd that is frozen tells later."""
@@ -155,7 +160,30 @@ class Story:
         return early
 
     def _silences(self, cluster: str) -> list[tuple[float, float]]:
-        return [(since, until) for name, since, until in self._broken(cluster) if "etcd" in name]
+        return [(since, until) for name, since, until in self.broken(cluster) if "etcd" in name]
+
+    def said_by(self, resource: str, name: str, key: str, since: float, until: float) -> set[str]:
+        """Each value that this annotation of an object of no kind had at some time in between; empty: it had none."""
+        found, value = set[str](), ""
+        for one in self.others[resource, name]:
+            if one.at > since:
+                found.add(value)
+            if one.at > until:
+                return found
+            value = annotation(one.body or {}, key)
+        return {*found, value}
+
+    def policies_of(self, source: Life, body: Json, at: float) -> set[str]:
+        """The policies that a source which says this may have had at a time (D14)."""
+        if own := annotation(body, names.ON_WORKER_LOSS):
+            return {own}
+        namespace = source.key.partition("/")[0]
+        said = self.said_by("namespaces", namespace, names.ON_WORKER_LOSS, at - STALE_SECONDS, at)
+        return {one or self.opening.on_loss for one in said}
+
+    def is_declared_dead(self, worker: str, at: float) -> bool:
+        """Whether an operator has said so of a worker, as far as a manager may know it then."""
+        return "true" in self.said_by("secrets", worker, names.GONE, at - STALE_SECONDS, at)
 
     def came_back(self, copy: Life) -> bool:
         """Whether a restored cluster has it again: its deletion is among what was lost."""
@@ -194,17 +222,17 @@ class Story:
         """Whether one of these programs of a cluster was broken at some time in between."""
         return any(
             began <= until and ended >= since and any(program in name for program in of)
-            for name, began, ended in self._broken(cluster)
+            for name, began, ended in self.broken(cluster)
         )
 
-    def _broken(self, cluster: str) -> list[tuple[str, float, float]]:
-        """Each fault of a cluster, from when until when."""
+    def broken(self, target: str) -> list[tuple[str, float, float]]:
+        """Each fault of a cluster, a manager or a way, from when until when."""
         began: dict[str, float] = {}
         found: list[tuple[str, float, float]] = []
         for one in self.faults:
-            if one.target == cluster and not one.is_over:
+            if one.target == target and not one.is_over:
                 began[one.name] = one.at
-            elif one.target == cluster:
+            elif one.target == target:
                 found.append((one.name, began.pop(one.name, one.at), one.at))
         return sorted([*found, *((name, at, float("inf")) for name, at in began.items())], key=lambda one: one[1])
 
@@ -219,6 +247,8 @@ def tell(records: Iterable[Record]) -> Story:
             case Version():
                 if record.resource in KINDS:
                     lives.add(record)
+                else:
+                    story.others[record.resource, record.key.partition("/")[2]].append(record)
                 if record.cluster == MANAGEMENT:
                     story.management.append(record)
             case Request():
@@ -231,6 +261,8 @@ def tell(records: Iterable[Record]) -> Story:
                 story.complaints.append(record)
             case Phase():
                 story.phases[record.name] = record.at
+            case EraBegun():
+                story.eras.append(record)
             case Opening():
                 pass
     story.management.sort(key=lambda one: one.revision)

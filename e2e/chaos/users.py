@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
+from collections import Counter
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 
@@ -18,18 +20,25 @@ import aiohttp
 from e2e.chaos.kinds import JOB, KINDS, MirroredKind
 from e2e.chaos.world import NAMESPACE, World
 from e2e.controlplane.client import Json, StatusError
-from e2e.jobs import job
+from e2e.jobs import job, placed_on
 from mirror.model import names
 
 CRON_JOBS = {"allow": "Allow", "forbid": "Forbid", "replace": "Replace"}
 CRON = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs"
 _PATIENCE_SECONDS = 8.0
+_PLACED_SECONDS = 40.0
+_LOOK_SECONDS = 1.0
+_START_SECONDS = 3.0
+"""For copies to run where they will be lost."""
 _LEAST_PAUSE, _MOST_PAUSE = 0.2, 1.2
 _OTHERS = {names.ORIGIN: "somebody-else", names.SOURCE_UID: "11111111-2222-3333-4444-555555555555"}
 _MOST = 120
 """Names in use, of all kinds: with more of them, nearly all would wait for a place in a long campaign."""
-_LOST = ("Reschedule", "Reschedule", "Reschedule", "Fence", "Fence", "Wait")
-"""The policies of what runs on a worker that is about to be lost; a kind that is not moved has one of each."""
+_LOST = ("Reschedule", "Wait", "Fence", "Reschedule", "Fence", "Reschedule")
+"""The policies of what runs on a worker that is about to be lost; a kind that is not moved has one of each.
+
+They meet the forms of ``endless`` in turns, so that one of ``Reschedule`` and one of ``Fence`` counts meanwhile.
+"""
 _POLICIES: tuple[dict[str, str], ...] = (
     {},
     {names.ON_WORKER_LOSS: "Reschedule"},
@@ -75,10 +84,11 @@ class Users:
             await asyncio.sleep(self._chance.uniform(_LEAST_PAUSE, _MOST_PAUSE))
             await self._try(self._one_request())
 
-    async def submit_to(self, worker: str) -> None:
-        """Sources of each policy that run on a worker for long, for who is about to lose it.
+    async def submit_to(self, worker: str) -> str:
+        """Sources of each policy that run on a worker for long; returns where most of them are, which is to be lost.
 
-        Those of the time before are deleted: workers that are full of them would run little else.
+        Those of the time before are deleted: workers that are full of them would run little else. A leader may be new,
+        and a worker full, or cordoned.
         """
         for kind, name in self._lost:
             await self._try(self._delete(kind, name))
@@ -92,6 +102,21 @@ class Users:
                 annotations = {names.ON_WORKER_LOSS: policy, names.WORKER_ORDER: worker}
                 self._lost.append((kind, name))
                 await self._try(self._submit(kind, body, annotations))
+        until, places = time.monotonic() + _PLACED_SECONDS, list[str]()
+        while len(places) < len(self._lost) and time.monotonic() < until:
+            await asyncio.sleep(_LOOK_SECONDS)
+            await self._try(self._find_lost(places))
+        await asyncio.sleep(_START_SECONDS)
+        return Counter(places).most_common(1)[0][0] if places else worker
+
+    async def _find_lost(self, places: list[str]) -> None:
+        """Where those are that have a place."""
+        found = list[str]()
+        for kind in KINDS.values():
+            for source in await self._scene.client.list(kind.resource.path(NAMESPACE)):
+                is_one = (kind, source["metadata"]["name"]) in self._lost
+                found += [place] if is_one and (place := placed_on(source)) else []
+        places[:] = found
 
     async def stop_schedules(self) -> None:
         """No new Jobs come from CronJobs."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+
+import aiohttp
 
 from e2e import drills, shipped
 from e2e.chaos.etcd import Etcd
@@ -28,25 +31,29 @@ from e2e.manager import Identity, ManagerProcess
 from e2e.proxy import Proxy
 
 NAMESPACE = "chaos"
-CAPACITY = 16
+CAPACITY = 24
 FENCE_TTL = "5m"
 """The shortest that settings allow."""
 _JSON = ("--storage-media-type=application/json",)
 HUB = Shape(controllers=JOB_CONTROLLERS, audit="Metadata", apiserver_args=_JSON)
 SITE = Shape(controllers=JOB_CONTROLLERS, scheduler=True, kwok=True, audit="Metadata", apiserver_args=_JSON)
+LOST_AFTER_SECONDS, MOVE_RATE, MOVE_LIMIT = 5, 5, 20
 SETTINGS: Json = {
     "workers": {
         "allow": {"loopback": True},
-        "lostAfter": "5s",
+        "lostAfter": f"{LOST_AFTER_SECONDS}s",
         "onLossAllowed": ["Wait", "Reschedule", "Fence"],
+        "onLossOfNamespaces": True,
         "fenceTTL": FENCE_TTL,
-        "moveRate": 50,
+        "moveRate": MOVE_RATE,
+        "moveLimit": MOVE_LIMIT,
         "watchPods": "labelled",  # the right to list pods, without which ``Recreate`` waits
     },
     "sweep": {"interval": "5s"},
     "leaderElection": {"leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "500ms"},
 }
 _LAUNCH_AGAIN_SECONDS = 0.2
+_ANSWER_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -73,8 +80,12 @@ class World:
     workers: list[Site]
     managers: list[ManagerProcess]
     scene: Scene
-    starts: int = 0
-    """How often a manager was launched."""
+    are_managers_wanted: bool = True
+    """Whether those that have ended are launched again."""
+    is_losing: bool = False
+    """Whether a worker is lost, or about to be."""
+    marks: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    """What operators have written on each worker's Secret: who gives it new credentials leaves that alone."""
 
     @property
     def sites(self) -> list[Site]:
@@ -85,10 +96,29 @@ class World:
         """Launch whoever has ended, as a kubelet does, until cancelled."""
         while True:
             for manager in self.managers:
-                if not manager.is_running:
+                if self.are_managers_wanted and not manager.is_running:
                     manager.launch()
-                    self.starts += 1
             await asyncio.sleep(_LAUNCH_AGAIN_SECONDS)
+
+    @asynccontextmanager
+    async def without_managers(self) -> AsyncIterator[None]:
+        """Nobody manages while the block lasts."""
+        self.are_managers_wanted = False
+        try:
+            for manager in self.managers:
+                await manager.kill()
+            yield
+        finally:
+            self.are_managers_wanted = True
+
+    async def leader(self) -> int:
+        """The number of the manager that leads; the first one while none says so."""
+        for number, manager in enumerate(self.managers):
+            with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    if await manager.is_leading():
+                        return number
+        return 0
 
     async def give_credentials(self, site: Site) -> None:
         """Register a worker with a token that is made now, or register it anew."""
@@ -96,7 +126,16 @@ class World:
         path = site.cluster.directory / "chaos.kubeconfig"
         path.write_bytes(await leader.kubeconfig_of(site.cluster))
         kubeconfig = site.proxies[0].kubeconfig(path).read_bytes()
-        await leader.register(site.name, annotations={"capacity": str(CAPACITY)}, kubeconfig=kubeconfig)
+        annotations = {"capacity": str(CAPACITY), **self.marks[site.name]}
+        await leader.register(site.name, annotations=annotations, kubeconfig=kubeconfig)
+
+    async def mark(self, site: Site, name: str, value: str | None) -> None:
+        """Write an annotation on a worker's Secret, or take it off."""
+        if value is None:
+            self.marks[site.name].pop(name, None)
+        else:
+            self.marks[site.name][name] = value
+        await self.managers[0].annotate_worker(site.name, {name: value})
 
     async def revoke_credentials(self, site: Site) -> None:
         """Delete the account that the managers have on a worker: all its tokens are refused."""
@@ -108,7 +147,11 @@ class World:
         wanted = [
             (site, name, f"{kind.etcd_prefix}{NAMESPACE}/") for name, kind in KINDS.items() for site in self.sites
         ]
-        wanted += [(self.management, "secrets", f"/registry/secrets/{self.identity.namespace}/")]
+        wanted += [
+            (self.management, "secrets", f"/registry/secrets/{self.identity.namespace}/"),
+            (self.management, "namespaces", f"/registry/namespaces/{NAMESPACE}"),
+            (self.management, "leases", f"/registry/leases/{self.identity.namespace}/"),
+        ]
         return [
             scope.create_task(
                 recorder.follow(site.name, site.etcd, resource, prefix), name=f"{resource} of {site.name}"
@@ -118,8 +161,9 @@ class World:
 
 
 @asynccontextmanager
-async def built(workers: int) -> AsyncIterator[World]:
+async def built(workers: int, *, seeds_progress: bool = False) -> AsyncIterator[World]:
     """Everything started, registered and ready; nothing of it is left when the block is."""
+    settings = {**SETTINGS, "workers": {**SETTINGS["workers"], "seedProgress": seeds_progress}}
     async with AsyncExitStack() as stack:
         names = [MANAGEMENT, *(f"worker-{number}" for number in range(workers))]
         planes = await start_all(Binaries(management=HUB, worker=SITE), names, stack)
@@ -134,7 +178,7 @@ async def built(workers: int) -> AsyncIterator[World]:
         for place in ("", *scene.workers):
             await scene.make_namespace(place)
         identity = Identity.new()
-        managers = [await _manager(management, identity, number, stack) for number in range(2)]
+        managers = [await _manager(management, identity, number, settings, stack) for number in range(2)]
         world = World(identity, management, others, managers, scene)
         for site in others:
             await world.give_credentials(site)
@@ -149,12 +193,14 @@ async def _site(plane: ControlPlane, stack: AsyncExitStack) -> Site:
     return Site(plane, await stack.enter_async_context(Etcd.connected(plane.directory / "etcd.sock")))
 
 
-async def _manager(management: Site, identity: Identity, number: int, stack: AsyncExitStack) -> ManagerProcess:
+async def _manager(
+    management: Site, identity: Identity, number: int, settings: Json, stack: AsyncExitStack
+) -> ManagerProcess:
     """One with the shipped rights, that reaches the management cluster by its own proxy; closed with the stack."""
-    granted = shipped.read(*shipped.on_management(SETTINGS), namespace=identity.namespace)
+    granted = shipped.read(*shipped.on_management(settings), namespace=identity.namespace)
     account = await shipped.account(management.cluster, identity.namespace, granted)
     own = management.proxies[number].kubeconfig(account)
-    manager = ManagerProcess(management.cluster, identity=identity, settings={**SETTINGS, "kubeconfig": str(own)})
+    manager = ManagerProcess(management.cluster, identity=identity, settings={**settings, "kubeconfig": str(own)})
     manager.run_as(drills.MANAGER)
     stack.push_async_callback(_close, manager)
     await manager.prepare()

@@ -39,7 +39,7 @@ def moved_as_its_user_wants(draft: Draft) -> None:
 
 def moved_as_the_operator_wants(draft: Draft) -> None:
     """D14: the same by a setting."""
-    draft.on_loss = "Reschedule"
+    draft.settings(on_loss="Reschedule")
     moved(draft)
 
 
@@ -67,6 +67,16 @@ def recreated_as_its_user_wants(draft: Draft) -> None:
     draft.put(5, "east", None)
     draft.put(6, "east", mirror(uid="n"))
     ends_on(draft, "east", "n", at=9, annotations=RECREATE)
+
+
+def made_again_before_it_was_seen_to_start(draft: Draft) -> None:
+    """D11: somebody has deleted the copy, and its source knows of nothing that had run."""
+    draft.put(1, "management", source())
+    draft.put(2, "management", source(on("east")))
+    draft.put(2.1, "east", mirror(uid="m"))
+    draft.put(2.5, "east", None)
+    draft.put(3, "east", mirror(uid="n"))
+    ends_on(draft, "east", "n", at=9)
 
 
 def made_anew_after_its_lease(draft: Draft) -> None:
@@ -187,6 +197,15 @@ def another_copy_for_no_reason(draft: Draft) -> None:
     draft.put(43, "east", mirror(COMPLETE, uid="n"))
 
 
+def made_again_after_it_was_seen_to_start(draft: Draft) -> None:
+    """D11: it has to fail, since nobody asked for another one."""
+    runs_on_east(draft)
+    draft.put(5, "management", source(on("east"), mirrored("m"), startTime="t"))
+    draft.put(10, "east", None)
+    draft.put(11, "east", mirror(uid="n"))
+    ends_on(draft, "east", "n", at=20)
+
+
 def another_copy_after_a_restore_that_kept_it(draft: Draft) -> None:
     """The worker had lost data, but not this copy, which was older than the snapshot."""
     draft.add(Restored(BASE + 19, "east", BASE + 15))
@@ -278,6 +297,7 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     fence_that_its_worker_could_not_keep,
     record_that_a_frozen_etcd_tells_late,
     recreated_as_its_user_wants,
+    made_again_before_it_was_seen_to_start,
     made_anew_after_its_lease,
     create_that_is_late_and_counted,
     drained_to_west,
@@ -295,6 +315,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     overlap_long_before_a_copy_came_back: {"one-copy"},
     overlap_long_after_a_restore: {"one-copy"},
     another_copy_for_no_reason: {"second-copy"},
+    made_again_after_it_was_seen_to_start: {"second-copy"},
     another_copy_after_a_restore_that_kept_it: {"second-copy"},
     recreated_where_it_is_not_recorded: {"second-copy"},
     copy_before_its_record: {"recorded-first"},

@@ -47,7 +47,7 @@ def deleted_with_its_source(draft: Draft) -> None:
 
 def kept_for_its_retention(draft: Draft) -> None:
     """D8: its end is stored, and ten seconds have passed since."""
-    draft.retention_seconds = 10
+    draft.settings(retention_seconds=10)
     ended_with_a_time(draft)
     draft.delete(51, "east")
 
@@ -186,7 +186,7 @@ def deleted_although_it_is_kept(draft: Draft) -> None:
 
 def deleted_before_its_retention_is_over(draft: Draft) -> None:
     """D8: five seconds too early."""
-    draft.retention_seconds = 16
+    draft.settings(retention_seconds=16)
     ended_with_a_time(draft)
     draft.delete(51, "east")
 
@@ -205,6 +205,7 @@ def deleted_before_it_was_moved(draft: Draft) -> None:
 def replacement_deleted_before_its_source_failed(draft: Draft) -> None:
     """D11: something else is where its copy was; without ``Recreate`` its source has to fail first."""
     runs_on_east(draft)
+    draft.put(5, "management", source(on("east"), mirrored("m"), startTime="t"))
     draft.put(10, "east", mirror(uid="o", suspend=True))
     draft.delete(15, "east")
     draft.put(90, "management", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from e2e.chaos.history import Restored, Version
+from e2e.chaos.history import Json, Restored, Version
 from e2e.chaos.planted.copies import RECREATE, RESCHEDULE
 from e2e.chaos.planted.writing import (
     BASE,
@@ -22,6 +22,7 @@ from e2e.chaos.planted.writing import (
     phase,
     runs_on_east,
     source,
+    specified,
     true,
 )
 
@@ -51,12 +52,7 @@ def ended_as_its_controller_had_decided(draft: Draft) -> None:
 
 def deadline_of_its_own(draft: Draft) -> None:
     """D14: its user gave it a deadline, which it did not meet."""
-    runs_on_east(draft)
-    draft.put(40, "east", mirror(LATE, uid="m"))
-    ended = source(on("east"), mirrored("m"), LATE)
-    ended["spec"]["activeDeadlineSeconds"] = 30
-    draft.put(40.1, "management", ended)
-    deleted_after_all(draft, "east")
+    ended_by_a_deadline(draft, of=38)
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -149,6 +145,11 @@ def lease_as_verdict(draft: Draft) -> None:
     deleted_after_all(draft, "east")
 
 
+def lease_as_a_later_deadline(draft: Draft) -> None:
+    """Its user's deadline would have come ten seconds later."""
+    ended_by_a_deadline(draft, of=48)
+
+
 def never_ends(draft: Draft) -> None:
     """All is healed, and it goes on."""
     runs_on_east(draft)
@@ -171,6 +172,15 @@ def moved_and_running(draft: Draft) -> None:
     draft.put(20.1, "west", mirror(uid="n"))
 
 
+def ended_by_a_deadline(draft: Draft, *, of: int) -> None:
+    """Its copy has run for 38 s when a deadline ends it; its user wants this one."""
+    late: Json = {**LATE, "lastTransitionTime": "1970-01-12T13:47:20Z"}
+    runs_on_east(draft)
+    draft.put(40, "east", mirror(late, uid="m", startTime="1970-01-12T13:46:42Z"))
+    draft.put(40.1, "management", specified(source(on("east"), mirrored("m"), late), activeDeadlineSeconds=of))
+    deleted_after_all(draft, "east")
+
+
 GOOD: tuple[Callable[[Draft], None], ...] = (lost_by_a_restore,)
 GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (ended_as_its_controller_had_decided, deadline_of_its_own)
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
@@ -187,3 +197,4 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     never_ends: {"ended"},
     broken_off: {"ended"},
 }
+PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {lease_as_a_later_deadline: {"lease"}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from e2e.chaos.history import Complaint
-from e2e.chaos.planted.writing import BASE, COMPLETE, Draft, good_life, mirrored, on, source
+from e2e.chaos.planted.writing import BASE, COMPLETE, Draft, good_life, mirrored, on, registered, source
 from mirror.model import names
 
 
@@ -53,8 +53,7 @@ def traceback(draft: Draft) -> None:
 
 def takes_one(draft: Draft) -> None:
     """The capacity of east."""
-    secret = {"metadata": {"uid": "k", "annotations": {names.CAPACITY: "1"}}}
-    draft.put(0.5, "management", secret, key="jobmirror-x/east", resource="secrets")
+    draft.put(0.5, "management", registered(**{names.CAPACITY: "1"}), key="jobmirror-x/east", resource="secrets")
 
 
 GOOD: tuple[Callable[[Draft], None], ...] = (capacity_that_is_enough,)

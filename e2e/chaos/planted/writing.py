@@ -22,10 +22,12 @@ class Draft:
 
     def __init__(self, *, kind: MirroredKind = JOB) -> None:
         self._kind = kind
-        self.on_loss = "Wait"
-        """What the manager's settings say, as what follows."""
-        self.retention_seconds: float | None = None
+        self._opening = Opening(BASE, 7, ORIGIN, MINE, ["east", "west", "north"], [USER])
         self.records: list[Record] = []
+
+    def settings(self, **changes: object) -> None:
+        """What the managers' settings say, as in the opening."""
+        self._opening = msgspec.structs.replace(self._opening, **changes)
 
     def put(self, at: float, cluster: str, body: Json | None, *, key: str = KEY, resource: str = "jobs") -> None:
         """An object is stored, or deleted."""
@@ -42,11 +44,10 @@ class Draft:
 
     def whole(self) -> list[Record]:
         """With its opening and, unless the history has its own, the end of a campaign; Jobs are of the draft's kind."""
-        workers = ["east", "west", "north"]
-        opening = Opening(BASE, 7, ORIGIN, MINE, workers, [USER], self.on_loss, self.retention_seconds)
         has_phases = any(isinstance(one, Phase) for one in self.records)
         phases = () if has_phases else (phase(90, "settled"), phase(99, "emptied"))
-        return [opening, *(of_kind(self._kind, one) for one in sorted(self.records, key=lambda one: one.at)), *phases]
+        told = (of_kind(self._kind, one) for one in sorted(self.records, key=lambda one: one.at))
+        return [self._opening, *told, *phases]
 
     def beside(self, other: Draft) -> Draft:
         """The history of both together."""
@@ -119,9 +120,19 @@ def stranger(uid: str = "f") -> Json:
     return {"metadata": {"name": "train", "namespace": "team-a", "uid": uid}, "spec": {}, "status": {}}
 
 
+def specified(body: Json, **spec: object) -> Json:
+    """The same, with more in its spec."""
+    return {**body, "spec": {**body["spec"], **spec}}
+
+
 def going(body: Json) -> Json:
     """The same, being deleted."""
     return {**body, "metadata": {**body["metadata"], "deletionTimestamp": "2026-11-28T00:00:00Z"}}
+
+
+def registered(**annotations: str) -> Json:
+    """The Secret of a worker."""
+    return {"metadata": {"uid": "k", "annotations": annotations}}
 
 
 def on(worker: str) -> Json:

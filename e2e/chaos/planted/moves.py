@@ -1,0 +1,198 @@
+"""Histories of when sources are moved: for what the judge says in ``rules_moves``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from e2e.chaos.history import Version
+from e2e.chaos.planted.copies import RESCHEDULE, broken_from, made_anew_after_its_lease
+from e2e.chaos.planted.writing import BASE, FAILED, Draft, mirror, move, moved, on, registered, source, true
+from mirror.model import names
+
+_LEASE = "jobmirror-x/jobmirror-manager"
+_GONE = {names.GONE: "true"}
+
+
+# -- good --------------------------------------------------------------------------------------------------------------
+
+
+def moved_from_a_lost_worker(draft: Draft) -> None:
+    """D14: it is lost for ten seconds, and five are enough."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_as_its_namespace_wants(draft: Draft) -> None:
+    """D14: it says nothing itself."""
+    lost(draft)
+    says(draft, 0.5, "Reschedule")
+    moved(draft)
+
+
+def moved_as_its_namespace_has_just_wanted(draft: Draft) -> None:
+    """D14: who moves it may not have heard of the change yet."""
+    moved_as_its_namespace_wants(draft)
+    says(draft, 19, "Wait")
+
+
+def moved_since_its_worker_is_declared_dead(draft: Draft) -> None:
+    """D14: at once, and whatever its policy is; that it was wrong is a breach, which is counted."""
+    lost(draft, since=17)
+    draft.put(18, "management", registered(**_GONE), key="jobmirror-x/east", resource="secrets")
+    moved(draft, promise=", gone")
+
+
+def moved_by_a_new_leader_since_its_worker_is_declared_dead(draft: Draft) -> None:
+    """D14: a person's word waits for no minute either, nor for other workers that are lost."""
+    moved_since_its_worker_is_declared_dead(draft)
+    leads(draft, 15, "two")
+    broken_from(draft, 12, 38, "refuse", "way to north")
+
+
+def placed_anew_since_its_lease_has_ended(draft: Draft) -> None:
+    """D14: nothing is lost, and it is not moved but ended."""
+    lost(draft, worker="north")
+    made_anew_after_its_lease(draft)
+    expired(draft)
+
+
+# -- planted -----------------------------------------------------------------------------------------------------------
+
+
+def moved_without_a_loss(draft: Draft) -> None:
+    """Nothing was broken on its worker."""
+    lost(draft, worker="north")
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_too_early(draft: Draft) -> None:
+    """Its worker was lost for less than two seconds."""
+    lost(draft, since=18.5)
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_long_after_its_worker_was_back(draft: Draft) -> None:
+    """Its worker was lost half a minute before."""
+    lost(draft, since=-60, until=-11)
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_against_its_policy(draft: Draft) -> None:
+    """It says that it waits, and its Namespace and the settings something else."""
+    lost(draft)
+    draft.settings(on_loss="Reschedule")
+    says(draft, 0.5, "Reschedule")
+    moved(draft, annotations={names.ON_WORKER_LOSS: "Wait"})
+
+
+def moved_as_its_namespace_had_wanted(draft: Draft) -> None:
+    """It does not for fifteen seconds."""
+    moved_as_its_namespace_wants(draft)
+    says(draft, 5, "Wait")
+
+
+def moved_as_if_its_worker_was_dead(draft: Draft) -> None:
+    """Nobody has declared that."""
+    lost(draft)
+    moved(draft, promise=", gone")
+
+
+def placed_anew_before_its_lease_has_ended(draft: Draft) -> None:
+    """Its copy has failed for another reason."""
+    lost(draft, worker="north")
+    made_anew_after_its_lease(draft)
+    expired(draft)
+    for number, one in enumerate(draft.records):
+        if isinstance(one, Version) and one.at == BASE + 4:
+            draft.records[number] = replace(one, body=mirror(FAILED, uid="m", annotations={names.FENCE: "300"}))
+
+
+def moved_too_often(draft: Draft) -> None:
+    """Three times is what settings allow."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+    said = move("4, from east to west; left behind: east (uid m)")
+    draft.put(30, "management", source(on("west"), said, annotations=RESCHEDULE))
+
+
+def moved_too_fast(draft: Draft) -> None:
+    """Seventeen in a second, where five are allowed and the history may tell two seconds late."""
+    lost(draft)
+    for number in range(17):
+        key, uid = f"team-a/fast-{number}", f"fast-{number}"
+        draft.put(2, "management", source(on("east"), uid=uid, annotations=RESCHEDULE), key=key)
+        said = move("1, from east to west")
+        draft.put(20 + number / 20, "management", source(on("west"), said, uid=uid, annotations=RESCHEDULE), key=key)
+        draft.put(80, "management", None, key=key)
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_while_most_are_lost(draft: Draft) -> None:
+    """Two of three are: it may be the manager that is cut off."""
+    lost(draft)
+    broken_from(draft, 12, 38, "refuse", "way to north")
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_by_a_new_leader(draft: Draft) -> None:
+    """It leads for five seconds, and the one before may still have sent something."""
+    lost(draft)
+    leads(draft, 15, "two")
+    moved(draft, annotations=RESCHEDULE)
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def lost(draft: Draft, *, worker: str = "east", since: float = 10, until: float = 38) -> None:
+    """A worker is out of reach, and moves are judged by settings; the leader is the same for long."""
+    draft.settings(lost_after_seconds=5.0, move_rate=5.0, move_limit=3)
+    leads(draft, -100, "one")
+    broken_from(draft, since, until, "refuse", f"way to {worker}")
+
+
+def expired(draft: Draft) -> None:
+    """The source says so when it is moved."""
+    text = "The lease on worker east has expired; the Job starts again on east"
+    for number, one in enumerate(draft.records):
+        if isinstance(one, Version) and one.cluster == "management" and one.at >= BASE + 5 and one.body is not None:
+            said = [*one.body["status"]["conditions"], true("Suspended", "WorkerLost", text)]
+            body = {**one.body, "status": {**one.body["status"], "conditions": said}}
+            draft.records[number] = replace(one, body=body)
+
+
+def leads(draft: Draft, at: float, who: str) -> None:
+    """The Lease of the managers names a process."""
+    lease = {"metadata": {"uid": "l"}, "spec": {"holderIdentity": who}}
+    draft.put(at, "management", lease, key=_LEASE, resource="leases")
+
+
+def says(draft: Draft, at: float, policy: str) -> None:
+    """The Namespace of the source has a policy."""
+    namespace = {"metadata": {"uid": "n", "annotations": {names.ON_WORKER_LOSS: policy}}}
+    draft.put(at, "management", namespace, key="namespaces/team-a", resource="namespaces")
+
+
+GOOD: tuple[Callable[[Draft], None], ...] = (
+    moved_from_a_lost_worker,
+    moved_as_its_namespace_wants,
+    moved_as_its_namespace_has_just_wanted,
+    moved_since_its_worker_is_declared_dead,
+    moved_by_a_new_leader_since_its_worker_is_declared_dead,
+    placed_anew_since_its_lease_has_ended,
+)
+PLANTED: dict[Callable[[Draft], None], set[str]] = {
+    moved_without_a_loss: {"moves"},
+    moved_too_early: {"moves"},
+    moved_long_after_its_worker_was_back: {"moves"},
+    moved_against_its_policy: {"moves", "one-copy"},
+    moved_as_its_namespace_had_wanted: {"moves", "one-copy"},
+    moved_as_if_its_worker_was_dead: {"moves", "one-copy"},
+    placed_anew_before_its_lease_has_ended: {"moves"},
+    moved_too_often: {"moves"},
+    moved_too_fast: {"moves"},
+    moved_while_most_are_lost: {"moves"},
+    moved_by_a_new_leader: {"moves"},
+}

@@ -1,0 +1,119 @@
+"""What must hold before a source is moved from a worker that is lost: the guards of D14. Pure.
+
+Each move is judged by what was broken, what policies were, and who led, as the history has it. Not here: what becomes
+of its copies (``rules_mirrors``), drains and progress (``rules_operators``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from e2e.chaos.breaches import Breach, Verdicts
+from e2e.chaos.history import Version
+from e2e.chaos.kinds import condition
+from e2e.chaos.reading import Moving, is_ended_by_lease, moves_in
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story
+
+_BACK_SECONDS = 30.0
+"""After a worker is whole again, until a manager has seen it, and all that is there."""
+_AFTER_TAKING_OVER_SECONDS = 60.0
+_POLICIES = {"lost": "Reschedule", "fenced": "Fence"}
+_LOST_AT_ONCE = ("refuse", "kill kube-apiserver")
+"""Faults that each request meets, from the first one on."""
+
+
+def moves_are_guarded(story: Story) -> Verdicts:
+    """D14: only from a worker that was lost for ``lostAfter``, by policy, within limits, and not by who was cut off.
+
+    Where a lease has ended it on a worker that is there, nothing of that is needed, but that it has.
+    """
+    if not story.opening.lost_after_seconds:
+        return  # a history without settings
+    turns = _Turns(story)
+    for source in story.sources.values():
+        for move in moves_in(source.bodies):
+            if not _is_by_loss(move):
+                continue
+            problems = _of_expired(story, source, move) if _is_expired(move) else _of_lost(story, source, move, turns)
+            text = next(filter(None, problems), "")
+            said = f"{source} (uid {source.uid}) was moved from {move.said.origin} to {move.said.to}"
+            yield Breach("moves", move.at, f"{said} {text}") if text else None
+
+
+class _Turns:
+    """When sources were moved by loss, and when who leads has changed."""
+
+    def __init__(self, story: Story) -> None:
+        moves = (move for source in story.sources.values() for move in moves_in(source.bodies))
+        self.moved = sorted(move.at for move in moves if _is_by_loss(move))
+        self.taken_over = list(_changes_of_leaders(story))
+
+
+def _is_by_loss(move: Moving) -> bool:
+    """Not where its worker is drained, or it starts over there (D11, D15)."""
+    return move.said.why not in ("drained", "started over")
+
+
+def _is_expired(move: Moving) -> bool:
+    """Whether it says that its lease has ended it, and not that its worker is lost."""
+    return "lease" in str((condition(move.body, "Suspended") or {}).get("message", ""))
+
+
+def _of_expired(story: Story, source: Life, move: Moving) -> Iterator[str]:
+    origin = move.said.origin
+    by = story.known_by(origin, move.at)
+    copies = (copy for copy in story.mirrors.get(source.owner, ()) if move.said.may_have_left(origin, copy.uid))
+    has_ended = any(is_ended_by_lease(body, copy.kind) for copy in copies for at, body in copy.bodies if at <= by)
+    yield "" if has_ended else "as if its lease had ended it"
+
+
+def _of_lost(story: Story, source: Life, move: Moving, turns: _Turns) -> Iterator[str]:
+    opening, said, at = story.opening, move.said, move.at
+    is_dead = said.why != "fenced" and story.is_declared_dead(said.origin, at)
+    after = 0.0 if is_dead else opening.lost_after_seconds
+    yield "" if _was_lost(story, said.origin, at, after) else f"which had not been lost for {after:.0f} s"
+    close = sum(at - 1.0 <= other <= at for other in turns.moved)
+    is_fast = opening.move_rate and close > opening.move_rate * (1.0 + LATE_SECONDS) + 1
+    yield f"as the {close}th in one second" if is_fast else ""
+    if is_dead:
+        return  # a person's word is enough
+    policies, wanted = story.policies_of(source, move.body, at), _POLICIES.get(said.why)
+    yield "" if wanted in policies else f"as {said.why}, with the policy {' or '.join(sorted(policies))}"
+    yield f"for the {said.count}th time" if opening.move_limit and said.count > opening.move_limit else ""
+    away = {worker for worker in opening.workers if _is_away(story, worker, at)}
+    living = {one for one in opening.workers if one not in away or not story.is_declared_dead(one, at)}
+    lost = len(away & living)
+    yield f"while {lost} of {len(living)} were lost" if lost >= 2 and 2 * lost > len(living) else ""
+    led_for = at - max((one for one in turns.taken_over if one <= at), default=float("-inf"))
+    yield f"by who leads for {led_for:.1f} s" if led_for < _AFTER_TAKING_OVER_SECONDS - LATE_SECONDS else ""
+
+
+def _was_lost(story: Story, worker: str, at: float, seconds: float) -> bool:
+    """Whether something kept managers from it: for so long, and until shortly before."""
+    return any(
+        began <= at - max(0.0, seconds - LATE_SECONDS) and ended >= at - _BACK_SECONDS
+        for target in (f"way to {worker}", worker)
+        for _, began, ended in story.broken(target)
+    )
+
+
+def _is_away(story: Story, worker: str, at: float) -> bool:
+    """Whether each request to it must have failed for some seconds then."""
+    return any(
+        name in _LOST_AT_ONCE and began + LATE_SECONDS <= at and ended >= at + LATE_SECONDS
+        for target in (f"way to {worker}", worker)
+        for name, began, ended in story.broken(target)
+    )
+
+
+def _changes_of_leaders(story: Story) -> Iterator[float]:
+    """When another process than before held the Lease of the managers, by the management cluster's order."""
+    holder = ""
+    for version in story.management:
+        if version.resource == "leases" and (now := _holder(version)) not in ("", holder):
+            holder = now
+            yield story.stored_since(MANAGEMENT, version.at)
+
+
+def _holder(version: Version) -> str:
+    return str((version.body or {}).get("spec", {}).get("holderIdentity") or "")
