@@ -4,6 +4,8 @@ The two take turns, each with a fresh process, on the same real control plane, w
 makes the Jobs and looks from outside; the audit log says how many requests each made, and both tell how long their
 syncs took. Printed are one JSON line a run and a table of medians; figures are for ``docs/performance.md``. Not here:
 mirroring.
+
+``python -m e2e.bench_jobs trace`` shows what one round of a Job takes, of both, from the audit log (``job_rounds``).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 import msgspec
 
 from bench.figures import Figures, median, ratio
+from e2e import job_rounds
 from e2e.bench import ROOT
 from e2e.controlplane.client import Client
 from e2e.controlplane.cluster import Cluster
@@ -96,6 +99,9 @@ LOADS = {
 }
 ONCE = "hundred-thousand"
 """Shown once, by ours alone."""
+TRACE = "trace"
+"""Not measured: a log that holds what is sent costs the API server more."""
+TRACED = ("unlimited", "big")
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -293,6 +299,35 @@ def _has(figures: Figures, path: tuple[str, ...]) -> bool:
     return value is not None
 
 
+async def trace(options: argparse.Namespace) -> None:
+    """Show a round of each controller, with either shape of load."""
+    async with Cluster.start("bench", replace(SHAPE, audit="Request")) as cluster:
+        for load in (load.shrunk(options.shrink) for part in TRACED for load in LOADS[part]):
+            found: dict[Kind, job_rounds.Trace] = {}
+            for kind in (Kind.UPSTREAM, Kind.OURS):
+                log = cluster.directory / "audit.log"
+                offset = log.stat().st_size
+                await measure(cluster, kind, load)
+                found[kind] = await asyncio.to_thread(job_rounds.read, log, offset, f"job-controller-{kind}")
+            show_trace(load.title, found)
+
+
+def show_trace(title: str, found: dict[Kind, job_rounds.Trace]) -> None:
+    """A table of medians over all rounds, and each controller's round of median length, drawn to one scale."""
+    figures = {kind: job_rounds.figures(trace) for kind, trace in found.items()}
+    print(f"\n{title}: medians of its rounds, ms\n")
+    print("| of a round | " + " | ".join(_names(found)) + " |")
+    print("|---" * (1 + len(found)) + "|")
+    for name in figures[Kind.OURS]:
+        print(f"| {name} | " + " | ".join(f"{of_one[name]:g}" for of_one in figures.values()) + " |")
+    rounds = {kind: job_rounds.rounds(trace.sent) for kind, trace in found.items()}
+    typical = {kind: job_rounds.typical(listed) for kind, listed in rounds.items() if listed}
+    for kind, one in typical.items():
+        print(f"\n{_name(kind)}")
+        print("\n".join(job_rounds.timeline(one, max(other.seconds for other in typical.values()))))
+    print(flush=True)
+
+
 async def run(options: argparse.Namespace) -> None:
     kinds = [Kind.OURS, Kind.UPSTREAM] if options.only is None else [Kind(options.only)]
     over = 0.0
@@ -329,14 +364,20 @@ async def run(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "parts", nargs="*", choices=list(LOADS), default=list(LOADS), help="what to measure; default all"
+        "parts",
+        nargs="*",
+        choices=[*LOADS, TRACE],
+        default=list(LOADS),
+        help="what to measure, default all; or trace alone, to see what a round takes",
     )
     parser.add_argument("--runs", type=int, default=3, help="runs of each controller")
     parser.add_argument("--only", choices=list(Kind), help="one of the two controllers alone")
     parser.add_argument("--shrink", type=int, default=1, metavar="N", help="an N-th of the load, to try the script")
     options = parser.parse_args()
     options.parts = options.parts or list(LOADS)
-    asyncio.run(run(options))
+    if TRACE in options.parts and len(options.parts) > 1:
+        parser.error("trace goes alone")
+    asyncio.run(trace(options) if options.parts == [TRACE] else run(options))
 
 
 if __name__ == "__main__":

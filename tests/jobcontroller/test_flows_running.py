@@ -235,3 +235,45 @@ async def test_pods_are_created_in_growing_batches() -> None:
         batches = [times.count(at) for at in sorted(set(times))]
         assert batches == [1, 2, 4]
         assert world.told.counts["pods created", "new", "succeeded"] == 7
+
+
+async def test_a_job_whose_pods_have_all_succeeded_is_synced_at_once() -> None:
+    """Beyond upstream: there is nothing that could be gathered in the second that a sync waits (K2)."""
+    async with job_world() as world:
+        world.create(completions=4, parallelism=2)
+        await world.settle()
+        first, second = world.active()
+        world.node.succeed(first)
+        await world.settle(0.5)
+        assert world.status().get("succeeded", 0) == 0
+        world.node.succeed(second)
+        await world.settle(0.05)
+        assert world.status()["succeeded"] == 2
+        assert len(world.active()) == 2
+
+
+async def test_after_a_failure_a_second_is_waited_as_ever() -> None:
+    """K2: as upstream."""
+    async with job_world() as world:
+        world.create(completions=2, parallelism=2)
+        await world.settle()
+        first, second = world.active()
+        world.node.succeed(first)
+        world.node.fail(second)
+        await world.settle(0.5)
+        assert world.status().get("succeeded", 0) == 0
+        await world.settle()
+        assert (world.status()["succeeded"], world.status()["failed"]) == (1, 1)
+
+
+async def test_a_pod_that_is_not_seen_yet_is_waited_for() -> None:
+    """Q2: that all pods which are seen have succeeded says nothing of those that were just created."""
+    async with job_world() as world:
+        world.create(completions=3, parallelism=1)
+        await world.settle()
+        (pod,) = world.active()
+        memory = world.controller.memories.of(world.job()["metadata"]["uid"])
+        memory.expected.expect_creations(1, world.wire.clock.monotonic())
+        world.node.succeed(pod)
+        await world.settle(0.5)
+        assert world.status().get("succeeded", 0) == 0
