@@ -10,7 +10,7 @@ from flow_world import MANAGER
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from replica_world import ReplicaWorld
-from replicas import ProcessLoop, Replica
+from replicas import OF_LEASES, ProcessLoop, Replica
 
 from mirror.embedded.faults.targets import Which
 
@@ -21,6 +21,7 @@ LATE = st.sampled_from((2.0, 9.0, 30.0, 60.0))
 """Seconds; no API server carries out what was sent longer ago than the last (S8)."""
 MOMENT_SECONDS, LONG_SECONDS = 3.0, 60.0
 WAYS = {
+    "leases": (OF_LEASES,),
     "management": ("management",),
     "workers": ("east", "west"),
     "east": ("east",),

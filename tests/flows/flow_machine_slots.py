@@ -14,7 +14,7 @@ from flow_settled import disagreements, mend, wait_until_settled
 from flow_world import MANAGER, FlowWorld, job, path, tolerant
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
-from replicas import Replica
+from replicas import OF_LEASES, Replica
 from slot_laws import SlotLaws, wait_until_shared
 from slot_world import FASTEST, SLOWEST, SlotWorld, lease_of_worker
 
@@ -156,7 +156,7 @@ class Slots(Managers, Everybody):
 
     @rule(name=NAMES, wait=WAITS)
     def a_slow_holder_hears_late_of_its_lease(self, name: str, wait: float) -> None:
-        """And of nothing more then: those who take its slots are faster, and what it follows goes on."""
+        """And then nothing more comes of what it sends about Leases; who takes its slots is faster."""
         self._do(self._and_wait(self._hear_late(name), wait))
 
     async def _hear_late(self, name: str) -> None:
@@ -164,9 +164,10 @@ class Slots(Managers, Everybody):
         await self._steady_day(name)
         for replica in tuple(world.replicas):
             await world.end_well(replica)
-        for rate in (SLOWEST, FASTEST, FASTEST):
-            world.start_paced(rate)
+        world.start_paced(SLOWEST)
         slow = world.replicas[0]
+        await asyncio.sleep(STEADY_SECONDS / 4)  # it has taken all slots, and gives some back now
+        world.start_paced(FASTEST)
         await asyncio.sleep(STEADY_SECONDS)
         theirs = [one for one in world.workers if world.lease_holder(lease_of_worker(one)) == slow.identity]
         if not theirs:
@@ -179,7 +180,7 @@ class Slots(Managers, Everybody):
         with suppress(TimeoutError):
             async with asyncio.timeout(STEADY_SECONDS):
                 await slow.heard.wait()
-        slow.cut_off("management")
+        slow.cut_off(OF_LEASES)
         await asyncio.sleep(40.0)
         await world.delete(name)
         self.calm_managers()

@@ -16,12 +16,6 @@ SLOT_FAULTS = (
         "    return True\n",
     ),
     _fault(
-        "a Lease gives a right for longer than it lasts",
-        "runtime/leadership.py",
-        "        until = since + self._settings.renew_deadline_seconds\n",
-        "        until = since + 1000.0\n",
-    ),
-    _fault(
         "a Lease counts from when its renewal was answered",
         "runtime/leadership.py",
         "        self._hold(asked_at)\n        return True\n\n    async def _create",
@@ -64,12 +58,6 @@ SLOT_FAULTS = (
         "    given = ()\n",
     ),
     _fault(
-        "a slot is its favourite's, however many that has",
-        "sharding/claims.py",
-        "key=lambda one: (counts[one], -score(one, slot), one)",
-        "key=lambda one: (-score(one, slot), one)",
-    ),
-    _fault(
         "a slot whose holder has died stays its",
         "sharding/board.py",
         "            elif self._watching_since is not None:\n                since",
@@ -92,11 +80,5 @@ SLOT_FAULTS = (
         "sharding/share.py",
         "        return self.slot is None or slot_of_worker(worker, self.slot.of) == self.slot\n",
         "        return True\n",
-    ),
-    _fault(
-        "who holds a slot assigns workers",
-        "sharding/share.py",
-        "        return self.slot is None\n\n    @property\n    def follows",
-        "        return True\n\n    @property\n    def follows",
     ),
 )

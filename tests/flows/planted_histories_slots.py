@@ -31,20 +31,6 @@ def _who_assigns(machine: Slots) -> None:
         machine.a_user_deletes(name=name, propagation="Background", wait=0.5)
 
 
-def _frozen(machine: Slots) -> None:
-    """What becomes of a mirror while its holder is frozen is known to it at once when it wakes."""
-    _begin(machine)
-    _create(machine)
-    machine.a_manager_freezes(which=_which(machine, lease_of_worker("east")), seconds=60.0, wait=70.0)
-
-
-def _cut_off(machine: Slots) -> None:
-    """From the management cluster alone: its mirror ends under the next holder."""
-    _begin(machine)
-    _create(machine)
-    machine.a_manager_is_cut_off(which=_which(machine, lease_of_worker("east")), ways="management", wait=70.0)
-
-
 def _taken_over(machine: Slots) -> None:
     """A slot has changed hands, and something is created there."""
     _begin(machine, 1.0)
@@ -94,18 +80,15 @@ def _heard_late(machine: Slots) -> None:
 
 OF_SLOTS: Mapping[str, Callable[[Slots], None]] = {
     "who assigns is replaced although its Lease is held": _who_assigns,
-    "a Lease gives a right for longer than it lasts": _frozen,
     "a Lease counts from when its renewal was answered": _heard_late,
-    "a slot is worked on for longer than its Lease lasts": _cut_off,
+    "a slot is worked on for longer than its Lease lasts": _heard_late,
     "the work goes on when its Lease is lost": _all_lost,
     "a record of another term is not touched": _refused("the clear"),
     "each time of holding a slot is the same term": _taken_over,
     "a refusal is believed whoever has sent the first create": _refused("the create"),
     "no slot is given back": _joined,
-    "a slot is its favourite's, however many that has": _joined,
     "a slot whose holder has died stays its": _killed,
     "a slot that was lost is never taken again": _all_lost,
     "members that are gone count": _killed,
     "a holder is connected to all workers": _created,
-    "who holds a slot assigns workers": _created,
 }

@@ -26,6 +26,8 @@ from mirror.runtime.leadership import Leadership
 
 _replica: contextvars.ContextVar[Replica | None] = contextvars.ContextVar("replica", default=None)
 _USER, _UNDER = "replica-", "under:"
+OF_LEASES = "leases"
+"""In place of a cluster: requests for Leases alone are lost."""
 MOST_CALLBACKS = 100_000
 """Of all processes at one moment: time does not pass while they go on."""
 
@@ -221,13 +223,13 @@ class Way:
         if self._permit is not None and request.method != "GET" and "/leases" not in request.path:
             self._permit.check()
         self._observer.on_sent(self._replica, self.name, request)
-        await self._unless_cut_off()
+        await self._unless_cut_off(request)
         carried_out = self._carry_out(server, request, self._replica.late.get(self.name, 0.0))
         task = asyncio.get_running_loop().create_task(carried_out, context=self._outside)
         self._under_way.add(task)
         task.add_done_callback(self._forget)
         answer = await asyncio.shield(task)
-        await self._unless_cut_off()
+        await self._unless_cut_off(request)
         if isinstance(answer, Response):
             if self._replica.hears_late_seconds and request.method == "PUT" and "/leases" in request.path:
                 await asyncio.sleep(self._replica.hears_late_seconds)
@@ -243,8 +245,9 @@ class Way:
                 raise Dropped(was_sent=True)
         return await server.handle(request)
 
-    async def _unless_cut_off(self) -> None:
-        if self.name in self._replica.cut_from:
+    async def _unless_cut_off(self, request: Request) -> None:
+        cut_from = self._replica.cut_from
+        if self.name in cut_from or (OF_LEASES in cut_from and "/leases" in request.path):
             await asyncio.Event().wait()
 
     async def _read(self, request: Request, answer: Stream) -> AsyncGenerator[bytes, None]:
