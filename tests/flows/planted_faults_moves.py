@@ -54,11 +54,4 @@ MOVE_FAULTS = (
         "        if True:\n",
         "fence",
     ),
-    PlantedFault(
-        "who was frozen as it moved Jobs goes on",
-        "runtime/leadership.py",
-        "        until = since + self._settings.renew_deadline_seconds\n",
-        "        until = since + 1000.0  # of whoever moves\n",
-        "standbys",
-    ),
 )

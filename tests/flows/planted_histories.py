@@ -19,9 +19,8 @@ from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
 from flow_machine_retry import Retrying
 from flow_machine_slots import Slots
-from flow_machine_standbys import MovingStandbys
 from flow_machine_two_managers import TwoManagers
-from planted_histories_moves import OF_GUARDS, OF_STANDBYS
+from planted_histories_moves import OF_GUARDS
 from planted_histories_slots import OF_SLOTS
 
 from mirror.model import names
@@ -435,7 +434,6 @@ PLAYED: Mapping[type[Machine], Mapping[str, Callable[[Any], None]]] = {
     TwoManagers: OF_TWO_MANAGERS,
     Retrying: OF_RETRIES,
     Guarded: OF_GUARDS,
-    MovingStandbys: OF_STANDBYS,
     Slots: OF_SLOTS,
 }
 """The histories that each machine plays, by the name of the fault that is met."""

@@ -1,4 +1,4 @@
-"""Short histories of moves that are held back, or that meet another manager, each for the fault of its name."""
+"""Short histories of moves that are held back, each for the fault of its name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from doubles.managers import placed
 from flow_machine_guards import Guarded
-from flow_machine_standbys import MovingStandbys
 
 
 def _lost(other: str = "", *, seconds: float = 75.0, kind: str = "endless") -> Callable[[Guarded], None]:
@@ -36,19 +35,10 @@ def _other_word(machine: Guarded) -> None:
     )
 
 
-def _frozen(machine: MovingStandbys) -> None:
-    machine.a_manager_ends_as_a_job_is_moved(
-        name="a", kind="long", worker="east", how="frozen", delay=0.0, seconds=75.0, is_back=True, wait=12.0
-    )
-
-
 OF_GUARDS: Mapping[str, Callable[[Guarded], None]] = {
     "moves go on while most workers are lost": _lost("west"),
     "a Job is moved more often than the limit allows": _again_and_again,
     "all that are to move go at once": _lost(),
     "what a Namespace says goes before what its Job says": _other_word,
     "copies that lose are deleted though they are to be suspended": _lost(),
-}
-OF_STANDBYS: Mapping[str, Callable[[MovingStandbys], None]] = {
-    "who was frozen as it moved Jobs goes on": _frozen,
 }
