@@ -217,7 +217,9 @@ class Coordinator:
             if index not in self._held:
                 self._claim(index, scope)
         for index in decision.give_back:
-            self._give_back(index)
+            # What is just being taken leads first: if it ended here, its Lease would name us until it has run out.
+            if index in self._held and self._held[index].leadership.is_leader:
+                self._give_back(index)
         waits = (LOOK_SECONDS, decision.look_again_seconds, board.until_next_end(now))
         return max(0.05, min(one for one in waits if one is not None))
 

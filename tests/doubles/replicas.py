@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -15,6 +15,8 @@ from doubles.managers import HOME, settings_of
 from doubles.transport import Wire, client_of
 from doubles.world import World
 from mirror.controllers.mirroring import Mirroring
+from mirror.controllers.mirroring_settings import MirroringSettings
+from mirror.kube.client import Client
 from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
 from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
@@ -24,6 +26,7 @@ from mirror.sharding.share import Share
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring
+from mirror.workers.registry_parts import Connector
 
 SLOTS = 4
 WORKERS = ("east", "north", "south", "west", "up", "down")
@@ -43,38 +46,75 @@ class Instance:
         await self.mirroring.lead()
 
 
-class Replica:
-    """One process, by its name; ``run`` it."""
+class SharingProcess:
+    """One process that takes slots, and has an instance of mirroring for each; run its ``coordinator``.
 
-    def __init__(self, world: World, name: str, **changes: Any) -> None:
-        """``changes``: of the settings, as in ``doubles.managers.settings_of``."""
-        self.world = world
-        self._changes = changes
+    How it reaches clusters, and as who, subclasses say.
+    """
+
+    def __init__(self, name: str, slots: int, environment: Environment) -> None:
         self.name = name
-        self.environment = Environment(LoopClock(), get_log("mirror"), Metrics())
-        settings = ShardingSettings(MemberSettings(HOME, name, SLOTS))
-        client = client_of(world.management, peer=name)
+        self.environment = environment
+        self.is_ready = True
         self.coordinator = Coordinator(
-            client, settings, self._work, is_ready=lambda: True, environment=self.environment
+            self.management(None),
+            ShardingSettings(MemberSettings(HOME, name, slots)),
+            self._work,
+            is_ready=lambda: self.is_ready,
+            environment=environment,
         )
-        self.instances = Instances(self._build, slots=SLOTS, terms=self.coordinator.terms, environment=self.environment)
+        self.instances = Instances(self._build, slots=slots, terms=self.coordinator.terms, environment=environment)
+
+    def management(self, holding: Holding | None) -> Client:
+        """A client of the management cluster, which looks at the holding's permit; without one, for Leases."""
+        raise NotImplementedError
+
+    async def worker(self, holding: Holding, name: str, kubeconfig: bytes) -> Client:
+        """``workers.registry.Connector``, for a holding."""
+        raise NotImplementedError
+
+    def settings(self) -> MirroringSettings:
+        """Without shares and terms."""
+        raise NotImplementedError
+
+    def mirroring(self, client: Client, settings: MirroringSettings, connector: Connector) -> Mirroring:
+        """An instance for one holding."""
+        return build_mirroring(client, settings, connector=connector, environment=self.environment)
 
     async def _work(self, holding: Holding) -> None:
         await self.instances.work(holding)
 
     @asynccontextmanager
     async def _build(self, share: Share, terms: Terms, holding: Holding) -> AsyncIterator[Instance]:
-        client = client_of(self.world.management, peer=self.name, permit=holding.permit)
-        connector = partial(self.world.connect, peer=self.name, permit=holding.permit)
-        settings = settings_of(self.world.origin, share=share, terms=terms, **self._changes)
+        client, settings = self.management(holding), replace(self.settings(), share=share, terms=terms)
         try:
-            yield Instance(build_mirroring(client, settings, connector=connector, environment=self.environment))
+            yield Instance(self.mirroring(client, settings, partial(self.worker, holding)))
         finally:
             await client.close()
 
     @property
     def shares(self) -> list[str]:
         return sorted("assigning" if share.slot is None else str(share.slot) for share, _ in self.instances)
+
+
+class Replica(SharingProcess):
+    """One in a ``World``, by its name."""
+
+    def __init__(self, world: World, name: str, **changes: Any) -> None:
+        """``changes``: of the settings, as in ``doubles.managers.settings_of``."""
+        self.world = world
+        self._changes = changes
+        super().__init__(name, SLOTS, Environment(LoopClock(), get_log("mirror"), Metrics()))
+
+    def management(self, holding: Holding | None) -> Client:
+        permit = holding.permit if holding is not None else None
+        return client_of(self.world.management, peer=self.name, permit=permit)
+
+    async def worker(self, holding: Holding, name: str, kubeconfig: bytes) -> Client:
+        return await self.world.connect(name, kubeconfig, peer=self.name, permit=holding.permit)
+
+    def settings(self) -> MirroringSettings:
+        return settings_of(self.world.origin, **self._changes)
 
 
 @asynccontextmanager

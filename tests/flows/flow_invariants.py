@@ -290,6 +290,14 @@ KEPT = (names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID, names.CARRIED, nam
 """Labels and annotations of ours that mirrors have."""
 
 
+def counters_that_fell(old: Json, new: Json) -> Iterator[str]:
+    """What a source has counted less of than before, though its mirror counts on."""
+    before, after = old.get("status") or {}, new.get("status") or {}
+    for counter in ("succeeded", "failed"):
+        if after.get(counter, 0) < before.get(counter, 0) and "completionMode" not in new["spec"]:
+            yield f"{counter} went from {before[counter]} to {after.get(counter, 0)}"
+
+
 def _is_active(pod: Json) -> bool:
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return not ended and "deletionTimestamp" not in pod["metadata"]

@@ -33,6 +33,8 @@ TTL_SECONDS = 300
 KNOWN_SECONDS = 60.0
 SLACK_SECONDS = 4.0
 """Of whole seconds, here and there."""
+RENEWED_SECONDS = 230.0
+"""By then a lease has been renewed, and the next renewal is not due yet."""
 TROUBLES = (
     "",
     "the answers to renewals are lost",
@@ -44,6 +46,7 @@ TROUBLES = (
     "it is fenced late",
     "it is not fenced any more",
     "somebody restarts it there",
+    "somebody restarts it there after a renewal",
     "records are not written",
 )
 FENCE_AWAY = st.sampled_from((100.0, 330.0, 700.0))
@@ -80,6 +83,8 @@ class FencingLaws(MovingLaws):
         self.mirrors: dict[str, Json] = {}
         """By uid, as they are now."""
         self.fenced_moves = 0
+        self.breaches = 0
+        """Copies that were promised not to run any more, and may have run when they were deleted."""
         self.deadlines: dict[str, tuple[int | None, float]] = {}
         """What a source's user has set, and when, by its uid."""
 
@@ -98,11 +103,11 @@ class FencingLaws(MovingLaws):
         """A copy that was taken back has one that ends, whether its source says so again by then or not."""
         return names.FENCE in (self.mirrors.get(uid, {}).get("metadata", {}).get("annotations") or {})
 
-    def _look_at_time(self, name: str, before: str) -> None:
+    def _look_at_time(self, name: str, before: str, request: Request) -> None:
         """One that is declared dead is waited for no longer."""
         assert isinstance(self.world, FencingWorld)
         if before not in self.world.declared_dead:
-            super()._look_at_time(name, before)
+            super()._look_at_time(name, before, request)
 
     def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         if new is not None and new["spec"].get("activeDeadlineSeconds") is None and request.peer == MANAGER:
@@ -122,7 +127,22 @@ class FencingLaws(MovingLaws):
             if request.peer == MANAGER and names.FENCE in (new["metadata"].get("annotations") or {}):
                 self._look_at_lease(worker, old, new)
                 self._look_at_users_deadline(old, new)
+        if old is not None and request.peer == MANAGER and (new is None or "deletionTimestamp" in new["metadata"]):
+            self._look_at_breach(worker, uid, old)
         super()._look_at_mirror(worker, uid, old, new, request)
+
+    def _look_at_breach(self, worker: str, uid: str, copy: Json) -> None:
+        """A copy that may run although nothing of it could is reported before it is deleted."""
+        listed = moves_of(self.sources.get(self._source_of.get(uid, ""))).left_behind
+        if not _may_run(copy) or not any(one.uid == uid and one.promise for one in listed):
+            return
+        self.breaches += 1
+        metrics = self.world.metrics
+        reported = sum(metrics.worker(name).fence_breaches._value.get() for name in self.world.workers)
+        if reported < self.breaches:
+            self._wrong(
+                f"D14: {copy['metadata']['name']} ran on {worker} although it was to be over, and nobody says so"
+            )
 
     def _look_at_lease(self, worker: str, old: Json | None, new: Json) -> None:
         """A lease that is sent is covered by what is stored, and is never above the deadline of its user."""
@@ -257,7 +277,9 @@ class Fencing(Moving):
         elif trouble in ("it is fenced late", "it is not fenced any more"):
             policy = "Fence" if trouble == "it is fenced late" else "Reschedule"
             await world.change(name, {"metadata": {"annotations": {names.ON_WORKER_LOSS: policy}}})
-        elif trouble == "somebody restarts it there":
+        elif trouble.startswith("somebody restarts it there"):
+            if trouble.endswith("renewal"):
+                await asyncio.sleep(RENEWED_SECONDS)
             for value in (True, False):
                 await tolerant(there.api.merge(path(name), {"spec": {"suspend": value}}))
                 await asyncio.sleep(3)

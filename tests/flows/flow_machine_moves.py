@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from doubles.managers import conditions, placed
@@ -25,6 +26,7 @@ from mirror.embedded.faults.targets import Which
 from mirror.model import names
 from mirror.model.losses import OnLoss
 from mirror.planes.api import Json
+from mirror.workers.registry import Registry
 
 POLICIES = (None, "Wait", "Reschedule", "Reschedule", "reschedule")
 LASTING: dict[str, dict[str, Any]] = {
@@ -65,6 +67,16 @@ class MovingWorld(FlowWorld):
             self.led_since = asyncio.get_running_loop().time()
         super().start_manager()
 
+    def led_for_seconds(self, request: Request) -> float:
+        """For how long who sent this has led; a long time where that cannot be told."""
+        del request
+        return asyncio.get_running_loop().time() - self.led_since
+
+    def registry_of(self, request: Request) -> Registry | None:
+        """The workers as who sent this knows them; None: that cannot be told."""
+        del request
+        return self.registry
+
 
 class MovingLaws(StartOverLaws):
     """What holds of every move, beside what holds for all."""
@@ -80,13 +92,15 @@ class MovingLaws(StartOverLaws):
         self._moved_back: set[tuple[str, str]] = set()
         """Uids of sources and the workers that they were moved to, or placed on anew where no mirror of theirs is left,
         until they have a mirror there since."""
+        self.on_move: Callable[[str], None] = lambda name: None
+        """Told of each Job that is moved since its worker is lost, at that moment."""
 
     def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         before, worker = placed(old), placed(new)
         if _waits_after_move(old) and conditions(new).get("Failed") == "MirrorLost":
             self._wrong(f"D14: {uid} is failed for what ran before it was moved")
         if old is not None and new is not None and request.peer == MANAGER and worker not in (None, before) and before:
-            self._look_at_move(uid, before, str(worker), old, new)
+            self._look_at_move(uid, before, str(worker), old, new, request)
             old = {
                 **old,
                 "status": {**old["status"], "conditions": []},
@@ -95,7 +109,7 @@ class MovingLaws(StartOverLaws):
             self._moved_back.add((uid, worker))  # its mirror there went, in a drain, before it was refused elsewhere
         super()._look_at_source(uid, old, new, request)
 
-    def _look_at_move(self, uid: str, before: str, worker: str, old: Json, new: Json) -> None:
+    def _look_at_move(self, uid: str, before: str, worker: str, old: Json, new: Json, request: Request) -> None:
         name, moves = new["metadata"]["name"], moves_of(new)
         if {"Complete"} & conditions(new).keys():
             if before not in [left.worker for left in moves.left_behind] and self._was_created(uid, before):
@@ -117,20 +131,21 @@ class MovingLaws(StartOverLaws):
             self._wrong(f"D14: {name} was moved although its user has suspended it")
         if {"FailureTarget", "SuccessCriteriaMet"} & conditions(old).keys():
             self._wrong(f"D14: {name} was moved although its end was decided")
-        self._look_at_time(name, before)
+        self._look_at_time(name, before, request)
+        self.on_move(name)
 
     def _may_move(self, before: str, old: Json, new: Json) -> bool:
         """Whether somebody has asked for it."""
         annotations = new["metadata"].get("annotations") or {}
         return annotations.get(names.ON_WORKER_LOSS) == OnLoss.RESCHEDULE
 
-    def _look_at_time(self, name: str, before: str) -> None:
+    def _look_at_time(self, name: str, before: str, request: Request) -> None:
         world = self.world
         assert isinstance(world, MovingWorld)
-        led_for = asyncio.get_running_loop().time() - world.led_since
-        if led_for < AFTER_TAKING_OVER_SECONDS:
+        if (led_for := world.led_for_seconds(request)) < AFTER_TAKING_OVER_SECONDS:
             self._wrong(f"D14: {name} was moved {led_for} s after its manager began")
-        known = world.registry.workers.get(before) if world.registry is not None else None
+        registry = world.registry_of(request)
+        known = registry.workers.get(before) if registry is not None else None
         lost_for = known.connection.lost_for_seconds(world.clock.now()) if known is not None else 0.0
         if known is not None and not known.is_reachable and lost_for < LOST_AFTER_SECONDS - 1:
             self._wrong(f"D14: {name} was moved from {before} after {lost_for} s")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 from doubles.managers import conditions, placed
-from flow_invariants import MANAGEMENT, Invariants, _not_stripped
+from flow_invariants import MANAGEMENT, Invariants, _not_stripped, counters_that_fell
 from flow_requests import Traffic, verdict_of
 from flow_world import MANAGER, has_ended
 from replica_world import ReplicaWorld
@@ -96,12 +96,11 @@ class OwnershipInvariants(Invariants):
         return source_uid in self.had_mirror
 
     def _look_at_status(self, uid: str, name: str, old: Json, new: Json, request: Request) -> None:
-        before, after = old.get("status") or {}, new.get("status") or {}
+        after = new.get("status") or {}
         if any((one["type"], one["status"]) == (names.PLACED, "False") for one in after.get("conditions") or ()):
             self.shown_unplaced.add(name)
-        for counter in ("succeeded", "failed"):
-            if after.get(counter, 0) < before.get(counter, 0) and "completionMode" not in new["spec"]:
-                self._wrong(f"D7: {counter} of {name} went from {before[counter]} to {after.get(counter, 0)}")
+        for text in counters_that_fell(old, new):
+            self._wrong(f"D7: {name}: {text}")
         if has_ended(old) or not has_ended(new):
             return
         verdict, known = verdict_of(new), self.known_end(uid, identity_of(request))

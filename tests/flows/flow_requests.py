@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
+from flow_invariants import Invariants
+from flow_world import MANAGER
 from replica_world import ReplicaWorld
-from replicas import Replica
+from replicas import Replica, lease_of
 
 from mirror.embedded.apiserver.messages import Request
 from mirror.embedded.faults.targets import Target
@@ -58,12 +60,9 @@ class Traffic:
         target = Target.of(request)
         if target.plural in ("", "events", "leases") or target.verb in ("watch", "list"):
             return
-        if target.plural == "jobs" and target.verb in WRITES and self._world.lease_holder() != replica.identity:
-            self._wrong(
-                f"D28: {replica.identity} sent {target.verb} of {target.name or 'a Job'} to {cluster} "
-                f"while the Lease was held by {self._world.lease_holder() or 'nobody'}"
-            )
         name = target.name or _name_in(request.body)
+        if target.plural == "jobs" and target.verb in WRITES:
+            self._look_at_write(replica, cluster, target, request)
         now = self._now()
         sent = self._sent[replica.identity, cluster, target.plural, name]
         sent.append((now, target.verb))
@@ -79,6 +78,15 @@ class Traffic:
                 )
                 sent.clear()
 
+    def _look_at_write(self, replica: Replica, cluster: str, target: Target, request: Request) -> None:
+        lease = lease_of(request)
+        holder = self._world.lease_holder(lease)
+        if holder != replica.identity:
+            self._wrong(
+                f"D28: {replica.identity} sent {target.verb} of {target.name or 'a Job'} to {cluster} "
+                f"while {lease} was held by {holder or 'nobody'}"
+            )
+
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def on_received(self, replica: Replica, cluster: str, request: Request, body: bytes) -> None:
@@ -92,6 +100,30 @@ class Traffic:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+class WatchedLaws(Invariants):
+    """Those of a world whose managers' requests are looked at, too."""
+
+    world: ReplicaWorld
+    TRAFFIC: ClassVar[type[Traffic]] = Traffic
+
+    def __init__(self, world: ReplicaWorld) -> None:
+        self.traffic = self.TRAFFIC(world, self._wrong)
+        super().__init__(world)
+        world.observer = self.traffic
+
+    def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        self._note_change(new or old, request)
+        super()._look_at_source(uid, old, new, request)
+
+    def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        self._note_change(new or old, request)
+        super()._look_at_mirror(worker, uid, old, new, request)
+
+    def _note_change(self, body: Json | None, request: Request) -> None:
+        if request.peer != MANAGER and body is not None:
+            self.traffic.on_change(body["metadata"]["name"])
 
 
 def verdict_of(job: Json | None) -> str:

@@ -31,6 +31,10 @@ MACHINES = (
     "annotated",
     "two-managers",
     "retrying",
+    "slots",
+    "standbys",
+    "moving-slots",
+    "guards",
 )
 
 
@@ -78,6 +82,7 @@ def play(
     from flow_machine_base import Machine
     from flow_machine_declared import Annotated, Declared
     from flow_machine_fence import Fencing
+    from flow_machine_guards import Guarded
     from flow_machine_interference import Interference
     from flow_machine_jobs import Jobs
     from flow_machine_kinds import BothKinds
@@ -85,6 +90,8 @@ def play(
     from flow_machine_queues import Queues
     from flow_machine_recreate import StartingOver
     from flow_machine_retry import Retrying
+    from flow_machine_slots import Slots
+    from flow_machine_standbys import MovingSlots, MovingStandbys
     from flow_machine_two_managers import TwoManagers
     from hypothesis import HealthCheck, Phase, seed, settings
     from hypothesis.stateful import run_state_machine_as_test
@@ -94,7 +101,7 @@ def play(
 
     set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
     played: Sequence[type[Machine]] = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver)
-    played = (*played, Declared, Annotated, TwoManagers, Retrying)
+    played = (*played, Declared, Annotated, TwoManagers, Retrying, Slots, MovingStandbys, MovingSlots, Guarded)
     machine = dict(zip(MACHINES, played, strict=True))[machine_of(number, machines)]
     wanted = settings(
         max_examples=max(1, STEPS // length),

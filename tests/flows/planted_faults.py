@@ -15,36 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from planted_fault import PlantedFault
+from planted_faults_moves import MOVE_FAULTS
+from planted_faults_slots import SLOT_FAULTS
 
 ROOT = Path(__file__).parents[2]
 FIRST_SEED = 500_000
-
-
-@dataclass(frozen=True)
-class PlantedFault:
-    """A change of the text of one file, which breaks what a rule promises."""
-
-    name: str
-    file: str
-    """Below ``mirror/``."""
-    before: str
-    after: str
-    machine: str = "interference"
-    """Of ``marathon``: whose random histories may find it."""
-
-    def plant(self, root: Path) -> None:
-        """Change it in the copy below ``root``.
-
-        Raises:
-            ValueError: the text is not there, or not once; the fault has to be written anew.
-        """
-        path = root / "mirror" / self.file
-        text = path.read_text()
-        if text.count(self.before) != 1:
-            raise ValueError(f"{self.name}: {self.file} has the text {text.count(self.before)} times, not once")
-        path.write_text(text.replace(self.before, self.after))
 
 
 FAULTS = (
@@ -400,6 +378,8 @@ FAULTS = (
         "    return False\n",
         "retrying",
     ),
+    *MOVE_FAULTS,
+    *SLOT_FAULTS,
 )
 
 

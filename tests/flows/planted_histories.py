@@ -6,17 +6,22 @@ Without the fault, each ends well.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from flow_machine_base import Machine
 from flow_machine_declared import Annotated, Declared
 from flow_machine_fence import Fencing
+from flow_machine_guards import Guarded
 from flow_machine_interference import Interference
 from flow_machine_kinds import BothKinds
 from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
 from flow_machine_retry import Retrying
+from flow_machine_slots import Slots
 from flow_machine_two_managers import TwoManagers
+from planted_histories_moves import OF_GUARDS
+from planted_histories_slots import OF_SLOTS
 
 from mirror.model import names
 
@@ -31,45 +36,12 @@ def play(name: str) -> None:
     Raises:
         AssertionError: a rule was broken.
     """
-    machine: Machine
-    if name in QUEUE_HISTORIES:
-        queues = machine = Queues()
-    elif name in OF_KINDS:
-        declared = machine = Annotated() if name in OF_ANNOTATED_KINDS else Declared()
-    elif name in OF_BOTH_KINDS:
-        both = machine = BothKinds()
-    elif name in OF_FENCES:
-        fencing = machine = Fencing()
-    elif name in OF_STARTING_OVER:
-        starting = machine = StartingOver()
-    elif name in OF_MOVES:
-        moving = machine = Moving()
-    elif name in OF_TWO_MANAGERS:
-        two = machine = TwoManagers()
-    elif name in OF_RETRIES:
-        retrying = machine = Retrying()
-    else:
-        interference = machine = Interference()
+    form, history = next((form, found[name]) for form, found in PLAYED.items() if name in found)
+    machine = form()
     try:
-        if name in QUEUE_HISTORIES:
-            QUEUE_HISTORIES[name](queues)
-        elif name in OF_KINDS:
-            OF_KINDS[name](declared)
-        elif name in OF_BOTH_KINDS:
-            OF_BOTH_KINDS[name](both)
-        elif name in OF_FENCES:
-            OF_FENCES[name](fencing)
-        elif name in OF_STARTING_OVER:
-            OF_STARTING_OVER[name](starting)
-        elif name in OF_MOVES:
-            OF_MOVES[name](moving)
-        elif name in OF_TWO_MANAGERS:
-            OF_TWO_MANAGERS[name](two)
-        elif name in OF_RETRIES:
-            OF_RETRIES[name](retrying)
-        else:
-            interference.an_operator_sets_it_up(prefix="", is_own_worker=name in ON_ITSELF, has_standby=False)
-            HISTORIES[name](interference)
+        if isinstance(machine, Interference):
+            machine.an_operator_sets_it_up(prefix="", is_own_worker=name in ON_ITSELF, has_standby=False)
+        history(machine)
     finally:
         machine.teardown()
 
@@ -223,9 +195,10 @@ def _changed_as_it_runs(machine: Declared) -> None:
     machine.a_user_changes_what_cannot_follow(name="a", rounds=60, wait=12.0)
 
 
-OF_ANNOTATED_KINDS = frozenset(("a record that users change is believed",))
-OF_KINDS: Mapping[str, Callable[[Declared], None]] = {
+OF_ANNOTATED_KINDS: Mapping[str, Callable[[Annotated], None]] = {
     "a record that users change is believed": _tampered,
+}
+OF_KINDS: Mapping[str, Callable[[Declared], None]] = {
     "a kind that is run here is placed": _run_here("run here"),
     "a mirror of one that is handed over stays": _run_here("handed over"),
     "a time to live goes along": _mortal,
@@ -358,6 +331,15 @@ def _user_deadline(machine: Fencing) -> None:
         machine.time_passes(seconds=12.0)
 
 
+def _declared_dead(machine: Fencing) -> None:
+    """And it runs."""
+    machine.a_worker_with_a_fenced_job_is_lost(
+        name="a", kind="endless", worker="east", trouble="", after=1.0, seconds=10.0, is_back=False, wait=1.0
+    )
+    machine.an_operator_declares_it_dead(worker="east", is_gone=True, wait=12.0)
+    machine.a_cluster_is_back(cluster="east", wait=12.0)
+
+
 OF_FENCES: Mapping[str, Callable[[Fencing], None]] = {
     "a fence is renewed late": _fenced("", after=20.0, seconds=255.0),
     "a lease is over before it has ended": _fenced("", after=150.0, seconds=330.0),
@@ -367,6 +349,10 @@ OF_FENCES: Mapping[str, Callable[[Fencing], None]] = {
     ),
     "a lease is above the deadline of its user": _user_deadline,
     "an expired lease is a verdict": _fenced("", after=20.0, seconds=330.0),
+    "a lease that somebody made longer counts": _fenced(
+        "somebody restarts it there after a renewal", after=1.0, seconds=700.0
+    ),
+    "a copy that still ran is not reported": _declared_dead,
 }
 
 
@@ -436,3 +422,18 @@ HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "who takes over believes what it has heard": _standby(600.0, is_deaf=True),
     "who takes over judges before it has heard anything": _standby(15.0, is_deaf=False),
 }
+PLAYED: Mapping[type[Machine], Mapping[str, Callable[[Any], None]]] = {
+    Interference: HISTORIES,
+    Queues: QUEUE_HISTORIES,
+    Declared: OF_KINDS,
+    Annotated: OF_ANNOTATED_KINDS,
+    BothKinds: OF_BOTH_KINDS,
+    Fencing: OF_FENCES,
+    StartingOver: OF_STARTING_OVER,
+    Moving: OF_MOVES,
+    TwoManagers: OF_TWO_MANAGERS,
+    Retrying: OF_RETRIES,
+    Guarded: OF_GUARDS,
+    Slots: OF_SLOTS,
+}
+"""The histories that each machine plays, by the name of the fault that is met."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from admission import AdmittingPlane
@@ -27,7 +27,6 @@ from mirror.runtime import supervise
 from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
 from mirror.telemetry.logs import get_log
-from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring
 
 PREFIXES = ("", "a-", "b-")
@@ -35,9 +34,9 @@ PREFIXES = ("", "a-", "b-")
 MANAGEMENT_PREFIX = "m-"
 """Where the management cluster's own mirrors are, when it is a worker of itself."""
 RESTART_SECONDS = 1.0
+STOPPED_SECONDS = 20.0
+"""A process that is to end has ended within, unless it hangs."""
 LEASE = {"duration_seconds": 15.0, "renew_deadline_seconds": 10.0, "retry_period_seconds": 4.0}
-LATEST = 3
-"""Processes at a time."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,11 @@ class _Nobody:
 
 
 class ReplicaWorld(FlowWorld):
-    """All clusters, and up to ``LATEST`` managers."""
+    """All clusters, and up to ``MOST`` managers."""
 
     PLANE = AdmittingPlane
+    MOST: ClassVar[int] = 3
+    """Processes at a time."""
 
     def __init__(self, scope: asyncio.TaskGroup, workers: Sequence[str], **settings: Any) -> None:
         super().__init__(scope, workers, **settings)
@@ -108,10 +109,15 @@ class ReplicaWorld(FlowWorld):
         holder = self.lease_holder()
         return next((one for one in leaders if one.identity == holder), leaders[0] if leaders else None)
 
-    def lease_holder(self) -> str:
+    def lease(self, name: str) -> Json | None:
+        """A Lease as it is stored."""
+        record = self.management.storage.get("leases.coordination.k8s.io", HOME, name)
+        found: Json | None = msgspec.json.decode(record.raw) if record else None
+        return found
+
+    def lease_holder(self, name: str = names.LEASE) -> str:
         """Whom the stored Lease names."""
-        record = self.management.storage.get("leases.coordination.k8s.io", HOME, names.LEASE)
-        return str(msgspec.json.decode(record.raw)["spec"].get("holderIdentity") or "") if record else ""
+        return str(((self.lease(name) or {}).get("spec") or {}).get("holderIdentity") or "")
 
     def start_manager(self) -> None:
         """Start one, unless there is one."""
@@ -120,7 +126,7 @@ class ReplicaWorld(FlowWorld):
 
     def start_replica(self) -> None:
         """One more, if there are not too many."""
-        if len(self.replicas) < LATEST:
+        if len(self.replicas) < self.MOST:
             replica = self._new_replica()
             self.replicas.append(replica)
             context = context_of(replica)
@@ -142,6 +148,14 @@ class ReplicaWorld(FlowWorld):
             replica.task.cancel()
             await asyncio.wait({replica.task})
 
+    async def end_well(self, replica: Replica) -> None:
+        """It is stopped, and may say goodbye, as long as that does not take too long."""
+        self.replicas.remove(replica)
+        assert replica.task is not None
+        replica.task.cancel()
+        await asyncio.wait({replica.task}, timeout=STOPPED_SECONDS)
+        await self.kill(replica)
+
     def _new_replica(self) -> Replica:
         self._numbers += 1
         return Replica(self._numbers, began_at=asyncio.get_running_loop().time())
@@ -161,15 +175,15 @@ class ReplicaWorld(FlowWorld):
             self._scope.create_task(_raise(error), name="replica has failed")
 
     async def _run_replica(self, replica: Replica) -> None:
-        log, metrics = get_log("mirror"), Metrics()
+        log, metrics = get_log("mirror"), self.metrics
         replica.permit = WritePermit(self.clock.boottime)
-        management = self._client("management", replica)
+        management = self._client("management", replica, replica.permit)
 
         async def connect(name: str, kubeconfig: bytes) -> Client:
             cluster = kubeconfig.decode()
             if cluster not in self.planes:
                 raise Unreachable("no such host")
-            return self._client(cluster, replica)
+            return self._client(cluster, replica, replica.permit)
 
         environment = Environment(self.clock, log, metrics)
         mirroring = replica.mirroring = build_mirroring(
@@ -188,9 +202,10 @@ class ReplicaWorld(FlowWorld):
         finally:
             await management.close()
 
-    def _client(self, cluster: str, replica: Replica) -> Client:
-        way: Any = Way(self.planes[cluster].wire, replica, self, self._under_way, self._outside)
-        return client_of(way, cluster, user=replica.user, peer=MANAGER, clock=self.clock, permit=replica.permit)
+    def _client(self, cluster: str, replica: Replica, permit: WritePermit | None, lease: str = names.LEASE) -> Client:
+        """What looks at the permit that this Lease gives; without one, what writes Leases."""
+        way: Any = Way(self.planes[cluster].wire, replica, self, self._under_way, self._outside, permit)
+        return client_of(way, cluster, user=replica.user(lease), peer=MANAGER, clock=self.clock, permit=permit)
 
     # ``replicas.Observer``: whoever observes now, since managers run before anybody does.
 

@@ -1,4 +1,4 @@
-"""One manager as a process among others: it is killed, frozen and woken; the Lease decides who works.
+"""One manager as a process among others: it is killed, frozen and woken, cut off, late; Leases decide who works.
 
 A process has a number, which every request of it bears as its user; ``Way`` is how its requests leave it. What is on
 its way when the process ends or freezes is carried out all the same, as over a network.
@@ -11,18 +11,23 @@ import contextvars
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from mirror.controllers.mirroring import Mirroring
 from mirror.embedded.apiserver.messages import MASTERS_GROUP, Answer, Request, Response, Stream, User
-from mirror.embedded.memory import Wire
+from mirror.embedded.clocks import LoopClock
+from mirror.embedded.faults.kinds import Dropped
+from mirror.embedded.memory import Server, Wire
 from mirror.embedded.virtual import VirtualLoop
 from mirror.kube.permits import WritePermit
 from mirror.runtime.clock import Clock
 from mirror.runtime.leadership import Leadership
 
 _replica: contextvars.ContextVar[Replica | None] = contextvars.ContextVar("replica", default=None)
-_USER = "replica-"
+_USER, _UNDER = "replica-", "under:"
+OF_LEASES = "leases"
+"""In place of a cluster: requests for Leases alone are lost."""
 MOST_CALLBACKS = 100_000
 """Of all processes at one moment: time does not pass while they go on."""
 
@@ -47,6 +52,17 @@ class Replica:
     is_dead: bool = False
     is_frozen: bool = False
     began_at: float = 0.0
+    rate: float = 1.0
+    """How many of its seconds pass in one of everybody's."""
+    late: dict[str, float] = field(default_factory=dict)
+    """How many seconds later what it writes is carried out, by cluster, whatever has become of it by then."""
+    cut_from: set[str] = field(default_factory=set)
+    """Clusters that it does not reach: what goes either way is lost, without an error."""
+    healed: asyncio.Event = field(default_factory=asyncio.Event)
+    hears_late_seconds: float = 0.0
+    """Of its own: so long the answers to what it writes to Leases are on their way."""
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set with each answer that has come so late."""
     held: list[tuple[list[asyncio.Handle], Callable[..., object], tuple[Any, ...], contextvars.Context]] = field(
         default_factory=list
     )
@@ -56,13 +72,25 @@ class Replica:
     def identity(self) -> str:
         return f"{_USER}{self.number}"
 
-    @property
-    def user(self) -> User:
-        return User(self.identity, (MASTERS_GROUP,))
+    def user(self, lease: str) -> User:
+        """Who sends what this Lease gives the right to."""
+        return User(self.identity, (MASTERS_GROUP, f"{_UNDER}{lease}"))
 
     @property
     def is_leader(self) -> bool:
         return not self.is_dead and self.leadership is not None and self.leadership.is_leader
+
+    def cut_off(self, cluster: str) -> None:
+        """From now on it does not reach this cluster."""
+        self.healed.clear()
+        self.cut_from.add(cluster)
+
+    def heal(self) -> None:
+        """It reaches all clusters, at once; watches go on, and what was lost stays lost."""
+        self.late.clear()
+        self.hears_late_seconds = 0.0
+        self.cut_from.clear()
+        self.healed.set()
 
     def wake(self) -> None:
         """Go on where it was frozen; timers that ran out meanwhile all go off now."""
@@ -77,6 +105,28 @@ def identity_of(request: Request) -> str:
     """The process that sent it; empty: none."""
     name = request.user.name if request.user else ""
     return name if name.startswith(_USER) else ""
+
+
+def lease_of(request: Request) -> str:
+    """The Lease that gives a process the right to send it; empty: none does."""
+    groups = request.user.groups if request.user else ()
+    return next((one.removeprefix(_UNDER) for one in groups if one.startswith(_UNDER)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class PacedClock:
+    """``runtime.clock.Clock`` of a process whose seconds are longer or shorter; its date is right."""
+
+    replica: Replica
+
+    def now(self) -> datetime:
+        return LoopClock().now()
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time() * self.replica.rate
+
+    def boottime(self) -> float:
+        return self.monotonic()
 
 
 class ProcessLoop(VirtualLoop):
@@ -108,6 +158,9 @@ class ProcessLoop(VirtualLoop):
         if replica is None:
             return super().call_at(when, callback, *args, context=context)
         cell: list[asyncio.Handle] = []
+        if replica.rate != 1.0:
+            now = self.time()
+            when = now + (when - now) / replica.rate
         handle = super().call_at(when, _unless_frozen, replica, cell, callback, args, context=context)
         cell.append(handle)
         return handle
@@ -144,6 +197,7 @@ class Way:
         observer: Observer,
         under_way: set[asyncio.Task[Answer]],
         outside: contextvars.Context,
+        permit: WritePermit | None = None,
     ) -> None:
         self.name = wire.name
         self.clock: Clock = wire.clock
@@ -152,6 +206,7 @@ class Way:
         self._observer = observer
         self._under_way = under_way
         self._outside = outside
+        self._permit = permit
 
     @property
     def server(self) -> Way | None:
@@ -165,21 +220,41 @@ class Way:
         """
         server = self._wire.server
         assert server is not None
-        if self._replica.permit is not None and request.method != "GET" and "/leases" not in request.path:
-            self._replica.permit.check()
+        if self._permit is not None and request.method != "GET" and "/leases" not in request.path:
+            self._permit.check()
         self._observer.on_sent(self._replica, self.name, request)
-        task = asyncio.get_running_loop().create_task(server.handle(request), context=self._outside)
+        await self._unless_cut_off(request)
+        carried_out = self._carry_out(server, request, self._replica.late.get(self.name, 0.0))
+        task = asyncio.get_running_loop().create_task(carried_out, context=self._outside)
         self._under_way.add(task)
         task.add_done_callback(self._forget)
         answer = await asyncio.shield(task)
+        await self._unless_cut_off(request)
         if isinstance(answer, Response):
+            if self._replica.hears_late_seconds and request.method == "PUT" and "/leases" in request.path:
+                await asyncio.sleep(self._replica.hears_late_seconds)
+                self._replica.heard.set()
             self._observer.on_received(self._replica, self.name, request, answer.body)
             return answer
         return replace(answer, pieces=self._read(request, answer))
 
+    async def _carry_out(self, server: Server, request: Request, late_seconds: float) -> Answer:
+        if late_seconds and request.method != "GET":
+            await asyncio.sleep(late_seconds)
+            if self._wire.server is not server:
+                raise Dropped(was_sent=True)
+        return await server.handle(request)
+
+    async def _unless_cut_off(self, request: Request) -> None:
+        cut_from = self._replica.cut_from
+        if self.name in cut_from or (OF_LEASES in cut_from and "/leases" in request.path):
+            await asyncio.Event().wait()
+
     async def _read(self, request: Request, answer: Stream) -> AsyncGenerator[bytes, None]:
         async with aclosing(answer.pieces) as pieces:
             async for piece in pieces:
+                while self.name in self._replica.cut_from:
+                    await self._replica.healed.wait()
                 self._observer.on_received(self._replica, self.name, request, piece)
                 yield piece
 

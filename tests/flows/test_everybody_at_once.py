@@ -11,6 +11,7 @@ from flow_machine import Everybody
 from flow_machine_base import Machine
 from flow_machine_declared import Annotated, Declared
 from flow_machine_fence import Fencing
+from flow_machine_guards import Guarded
 from flow_machine_interference import Interference
 from flow_machine_jobs import Jobs
 from flow_machine_kinds import BothKinds
@@ -18,6 +19,8 @@ from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
 from flow_machine_retry import Retrying
+from flow_machine_slots import Slots
+from flow_machine_standbys import MovingSlots, MovingStandbys
 from flow_machine_two_managers import TwoManagers
 from hypothesis import HealthCheck, Phase, seed
 from hypothesis.stateful import run_state_machine_as_test
@@ -48,6 +51,14 @@ def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: typ
 def test_the_same_with_leases_lost_mirrors_declared_kinds_two_managers_and_retries(machine: type[Machine]) -> None:
     """A short one of each here: what they share is played above, and the rest by ``marathon``."""
     play(machine, 0, runs=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("machine", [Slots, MovingStandbys, MovingSlots, Guarded])
+def test_the_same_with_several_managers_and_with_moves_that_are_held_back(machine: type[Machine]) -> None:
+    """A short one of each here, and the rest by ``marathon``."""
+    play(machine, 0, runs=1)
 
 
 def play(machine: type[Machine], number: int, *, runs: int = RUNS) -> None:

@@ -1,0 +1,44 @@
+"""Short histories of moves that are held back, each for the fault of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from doubles.managers import placed
+from flow_machine_guards import Guarded
+
+
+def _lost(other: str = "", *, seconds: float = 75.0, kind: str = "endless") -> Callable[[Guarded], None]:
+    def history(machine: Guarded) -> None:
+        machine.workers_with_several_jobs_are_lost(
+            kind=kind, worker="east", other=other, apart=0.0, seconds=seconds, wait=12.0
+        )
+
+    return history
+
+
+def _again_and_again(machine: Guarded) -> None:
+    """There and back, as often as nothing holds it."""
+    machine.a_worker_is_lost_on_a_quiet_day(
+        name="a", kind="endless", policy="Reschedule", worker="east", trouble="", seconds=75.0, is_back=True, wait=12.0
+    )
+    for _ in range(2):
+        where = next(placed(one) for one in machine.laws.sources.values())
+        machine.a_worker_is_away(worker=str(where), seconds=75.0, is_back=True, wait=12.0)
+
+
+def _other_word(machine: Guarded) -> None:
+    """Its Namespace would have it moved; it says itself that it waits."""
+    machine.an_operator_has_the_namespace_say(policy="Reschedule", wait=3.0)
+    machine.a_worker_is_lost_on_a_quiet_day(
+        name="a", kind="endless", policy="Wait", worker="east", trouble="", seconds=130.0, is_back=True, wait=12.0
+    )
+
+
+OF_GUARDS: Mapping[str, Callable[[Guarded], None]] = {
+    "moves go on while most workers are lost": _lost("west"),
+    "a Job is moved more often than the limit allows": _again_and_again,
+    "all that are to move go at once": _lost(),
+    "what a Namespace says goes before what its Job says": _other_word,
+    "copies that lose are deleted though they are to be suspended": _lost(),
+}
