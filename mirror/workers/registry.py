@@ -77,7 +77,14 @@ class Registry:
     def _record_of(self, management: Client, environment: Environment) -> InventoryRecord:
         settings, log = self._settings, environment.log
         told = {names.ORIGIN: settings.origin, names.KINDS: settings.recorded_kinds}
-        return InventoryRecord(management, settings.namespace, annotations=told, log=log, name=settings.share.record)
+        return InventoryRecord(
+            management,
+            settings.namespace,
+            annotations=told,
+            log=log,
+            share=settings.share,
+            lease_seconds=settings.lease_seconds,
+        )
 
     @property
     def refused_because(self) -> str:
@@ -120,8 +127,17 @@ class Registry:
 
     def _add_lost(self) -> None:
         for name, entry in self._record.known.entries.items():
-            if entry.lost_since and name not in self.workers:
+            if entry.lost_since and name not in self.workers and self._settings.share.has(name):
                 self._add(name)
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether we have begun to lead; whether we still may, the permit says."""
+        return self._is_leading
+
+    async def take_over(self) -> None:
+        """Return once as many slots as ours are in force: what others do ends before we know anything (S10)."""
+        await self._record.take_over()
 
     async def lead(self) -> None:
         """We are the leader now: the record holds, and each worker has its first chance again.
@@ -320,8 +336,8 @@ class Registry:
     async def _renamed_from(self, worker: str, uid: str) -> str | None:
         """The name under which a cluster was registered before, if no Secret and no Job has that name any more."""
         other = self._record.known.registered_as(worker, uid)
-        if other is None or other in self.workers:
-            return None
+        if other is None or other in self.workers or not self._settings.share.has(other):
+            return None  # of another slot: its holder forgets it
         await self.wait_until_secrets_synced()
         await self.wait_until_sources_known()
         return other if other not in self.workers and not self._hooks.listener.has_sources_on(other) else None

@@ -14,6 +14,7 @@ from mirror.settings.schema import ClusterProfiles, SecretSource
 from mirror.sharding.share import EVERYTHING, Share
 from mirror.telemetry.logs import Log
 from mirror.workers.declarations import Origin, Provider, Report
+from mirror.workers.inventory_record import LEASE_SECONDS
 from mirror.workers.profile_provider import ProfileProvider
 from mirror.workers.secret_provider import secrets_of_source
 from mirror.workers.worker_hooks import WorkerListener
@@ -35,6 +36,8 @@ class RegistrySettings:
     """The kinds beside Jobs, as operators' commands read them (``kinds.declared.recorded``)."""
     share: Share = EVERYTHING
     """Which workers these are; others are not even known (S1)."""
+    lease_seconds: float = LEASE_SECONDS
+    """How long a Lease of ours lasts (S10)."""
 
 
 class RegistryListener(WorkerListener, Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -15,8 +15,12 @@ from doubles.managers import HOME, settings_of
 from doubles.transport import Wire, client_of
 from doubles.world import World
 from mirror.controllers.mirroring import Mirroring
+from mirror.kube.permits import WritePermit
+from mirror.model import names
 from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
+from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
+from mirror.sharding.board import slots_said
 from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
 from mirror.sharding.membership import MemberSettings
 from mirror.sharding.replica import Instances
@@ -26,6 +30,8 @@ from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring
 
 SLOTS = 4
+LEASE_SECONDS = 30.0
+"""As ``ShardingSettings`` has them."""
 WORKERS = ("east", "north", "south", "west", "up", "down")
 
 
@@ -46,18 +52,22 @@ class Instance:
 class Replica:
     """One process, by its name; ``run`` it."""
 
-    def __init__(self, world: World, name: str, **changes: Any) -> None:
+    def __init__(self, world: World, name: str, *, slots: int = SLOTS, **changes: Any) -> None:
         """``changes``: of the settings, as in ``doubles.managers.settings_of``."""
         self.world = world
         self._changes = changes
         self.name = name
         self.environment = Environment(LoopClock(), get_log("mirror"), Metrics())
-        settings = ShardingSettings(MemberSettings(HOME, name, SLOTS))
+        settings = ShardingSettings(MemberSettings(HOME, name, slots))
         client = client_of(world.management, peer=name)
         self.coordinator = Coordinator(
             client, settings, self._work, is_ready=lambda: True, environment=self.environment
         )
-        self.instances = Instances(self._build, slots=SLOTS, terms=self.coordinator.terms, environment=self.environment)
+        self.instances = Instances(self._build, slots=slots, terms=self.coordinator.terms, environment=self.environment)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self.coordinator.run()
 
     async def _work(self, holding: Holding) -> None:
         await self.instances.work(holding)
@@ -66,7 +76,8 @@ class Replica:
     async def _build(self, share: Share, terms: Terms, holding: Holding) -> AsyncIterator[Instance]:
         client = client_of(self.world.management, peer=self.name, permit=holding.permit)
         connector = partial(self.world.connect, peer=self.name, permit=holding.permit)
-        settings = settings_of(self.world.origin, share=share, terms=terms, **self._changes)
+        changes = {"lease_seconds": LEASE_SECONDS, **self._changes}
+        settings = settings_of(self.world.origin, share=share, terms=terms, **changes)
         try:
             yield Instance(build_mirroring(client, settings, connector=connector, environment=self.environment))
         finally:
@@ -77,10 +88,46 @@ class Replica:
         return sorted("assigning" if share.slot is None else str(share.slot) for share, _ in self.instances)
 
 
+class Alone:
+    """A process without slots, as in ``app``: it watches, and works as long as it holds the Lease; ``run`` it."""
+
+    def __init__(self, world: World, name: str, **changes: Any) -> None:
+        """``changes``: as of ``Replica``."""
+        self.world = world
+        self.name = name
+        self._changes = changes
+        self.environment = Environment(LoopClock(), get_log("mirror"), Metrics())
+
+    async def run(self) -> None:
+        """Until cancelled, or until another one has the Lease."""
+        world, clock, name = self.world, self.environment.clock, self.name
+        permit = WritePermit(clock.boottime)
+        client = client_of(world.management, peer=name, permit=permit)
+        connector = partial(world.connect, peer=name, permit=permit)
+        settings = settings_of(world.origin, **self._changes)
+        mirroring = build_mirroring(client, settings, connector=connector, environment=self.environment)
+        lease = LeaseSettings(HOME, names.LEASE, name, annotations={names.SLOTS: slots_said(1, name)})
+        leadership = Leadership(client, lease, clock=clock, log=self.environment.log, permit=permit)
+        async with asyncio.TaskGroup() as scope:
+            watches = [scope.create_task(work()) for work in (mirroring.watch, mirroring.registry.run)]
+            try:
+                with suppress(LeadershipLost):
+                    await leadership.run(mirroring.lead)
+            finally:
+                for task in watches:
+                    task.cancel()
+        await client.close()
+
+
+def process(world: World, name: str, slots: int, **changes: Any) -> Replica | Alone:
+    """One with so many slots."""
+    return Alone(world, name, **changes) if slots == 1 else Replica(world, name, slots=slots, **changes)
+
+
 @asynccontextmanager
-async def running(*replicas: Replica) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
+async def running(*replicas: Replica | Alone) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
     async with asyncio.TaskGroup() as scope:
-        tasks = {one.name: scope.create_task(one.coordinator.run(), name=one.name) for one in replicas}
+        tasks = {one.name: scope.create_task(one.run(), name=one.name) for one in replicas}
         try:
             yield tasks
         finally:
@@ -99,10 +146,10 @@ class Fleet:
         self._changes = changes
         self._numbers = count(1)
 
-    def begin(self) -> None:
+    def begin(self, slots: int = SLOTS) -> None:
         """One more."""
         name = f"replica-{next(self._numbers)}"
-        work = Replica(self._world, name, **self._changes).coordinator.run()
+        work = process(self._world, name, slots, **self._changes).run()
         self.alive[name] = self._scope.create_task(work, name=name)
 
     async def end(self, name: str, *, kills: bool) -> None:
