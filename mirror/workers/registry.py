@@ -68,23 +68,14 @@ class Registry:
         self.fences = FenceRecord(self._record)  # until when leases on workers may last (D14)
         self.gone = GoneRecord(self._record)  # which workers are declared dead (D14)
         self._moved = asyncio.Event()
-        self._is_leading = False
+        self.is_leading = False  # whether we have begun to; whether we still may, the permit says
         # Since when workers have their first chance: since the start, and again since we lead.
         self._settling_since = float("inf")
         self._own = own_secrets(management, settings.namespace, rank=0, report=self._on_declared, log=environment.log)
         self._others = other_providers(management, settings, report=self._on_declared, log=environment.log)
 
     def _record_of(self, management: Client, environment: Environment) -> InventoryRecord:
-        settings, log = self._settings, environment.log
-        told = {names.ORIGIN: settings.origin, names.KINDS: settings.recorded_kinds}
-        return InventoryRecord(
-            management,
-            settings.namespace,
-            annotations=told,
-            log=log,
-            share=settings.share,
-            lease_seconds=settings.lease_seconds,
-        )
+        return self._settings.record_in(management, log=environment.log)
 
     @property
     def refused_because(self) -> str:
@@ -130,11 +121,6 @@ class Registry:
             if entry.lost_since and name not in self.workers and self._settings.share.has(name):
                 self._add(name)
 
-    @property
-    def is_leading(self) -> bool:
-        """Whether we have begun to lead; whether we still may, the permit says."""
-        return self._is_leading
-
     async def take_over(self) -> None:
         """Return once as many slots as ours are in force: what others do ends before we know anything (S10)."""
         await self._record.take_over()
@@ -147,7 +133,7 @@ class Registry:
         """
         # A failure is no reason to give the lead away: the next leader would meet the same.
         await self._record.read()
-        self._is_leading = True
+        self.is_leading = True
         self._settling_since = self.clock.monotonic()
         self._add_lost()
         for worker, entry in [(one, self._record.known.entry(one.name)) for one in self.workers.values()]:
@@ -160,7 +146,7 @@ class Registry:
             self._report_nameless(declaration)
 
     async def _keep_record(self) -> None:
-        await self._record.keep(is_leading=lambda: self._is_leading)
+        await self._record.keep(is_leading=lambda: self.is_leading)
 
     def list_secrets_anew(self) -> None:
         """See ``Informers.list_anew``."""
@@ -228,7 +214,7 @@ class Registry:
         """The leader forgets with its sweeps; who stands by for weeks must not keep all that there ever were."""
         while True:
             await asyncio.sleep(FORGET_SECONDS)
-            if not self._is_leading and self._are_declarations_known:
+            if not self.is_leading and self._are_declarations_known:
                 await self.wait_until_sources_known()
                 self.forget_unused()
                 for worker in list(self.workers.values()):
@@ -284,12 +270,12 @@ class Registry:
     def _report_refused(self, name: str) -> None:
         """Those who declare a name that is taken learn it where they look."""
         holder = self._declarations.holder(name)
-        for refused in self._declarations.refused(name) if holder is not None and self._is_leading else ():
+        for refused in self._declarations.refused(name) if holder is not None and self.is_leading else ():
             text = f"worker {name} is declared by {holder.origin} already; this one is ignored" if holder else ""
             self._hooks.warn(refused.origin, "WorkerNameTaken", text)
 
     def _report_nameless(self, declaration: Declaration) -> None:
-        if self._is_leading:
+        if self.is_leading:
             self._hooks.warn(declaration.origin, "WorkerNameInvalid", declaration.problem)
 
     def secret_of(self, worker: str) -> Object | None:
@@ -304,7 +290,7 @@ class Registry:
 
     def _warn(self, worker: Worker, reason: str, message: str) -> None:
         origin = self.origin_of(worker.name)
-        if origin is not None and self._is_leading:
+        if origin is not None and self.is_leading:
             self._hooks.warn(origin, reason, message)
 
     # -- what workers need (``worker_hooks.WorkerHost``) -------------------------------------------------------
@@ -349,7 +335,7 @@ class Registry:
         if entry != changed:
             self._record.change(self._record.known.with_entry(worker.name, changed))
         # An earlier attempt may have failed: what counts is what is written.
-        if self._is_leading and not self._record.has_written(worker.name, uid, prefix):
+        if self.is_leading and not self._record.has_written(worker.name, uid, prefix):
             await self._record.write()
 
     def prefix_in_use(self, worker: Worker) -> str:
@@ -363,7 +349,7 @@ class Registry:
         Raises:
             KubeError: it could not be written.
         """
-        if not self._is_leading:
+        if not self.is_leading:
             return False
         await self._record_contact(worker, worker.uid, prefix)
         return True
@@ -395,8 +381,7 @@ class Registry:
         problems = "; ".join(map(str, worker.problems))
         reason = "; ".join(part for part in (connection.because, problems, worker.watches.excess) if part)
         state, lost_since = connection.state.value, written(connection.lost_since)
-        remark = self._declarations.remark(worker.name)
-        is_wrong, expires = bool(worker.problems), worker.token.expires
+        remark, is_wrong, expires = self._declarations.remark(worker.name), bool(worker.problems), worker.token.expires
         declared = recorded(holder, before.declared, is_misconfigured=is_wrong, token_expires=expires)
         entry = msgspec.structs.replace(
             before, state=state, lost_since=lost_since, reason=reason, declared=declared, remark=remark

@@ -146,7 +146,7 @@ class RemoteRegistry(Registry):
 
     async def lead(self) -> None:
         """Who assigns asks no worker: what its holder says holds."""
-        self._is_leading = True
+        self.is_leading = True
         self._settling_since = self.clock.monotonic()
         self._add_lost()
 

@@ -27,6 +27,6 @@ class SlotRegistry(Registry):
         except IdentityRejected:
             entry = msgspec.structs.replace(self._record.known.entry(worker.name), uid="")
             self._record.change(self._record.known.with_entry(worker.name, entry))
-            if self._is_leading:
+            if self.is_leading:
                 await self._record.write()
             raise
