@@ -78,6 +78,41 @@ async def test_a_wave_is_run_once_although_managers_are_killed(
         assert found == [("east", "Connected"), ("west", "Connected")]
 
 
+async def test_the_number_of_slots_changes_while_jobs_run(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """S9, S10: from none to four and back, with two processes at a time: each copy is made once, and goes on."""
+    workers = {"east": east, "west": west}
+    names = [f"runs-{number}" for number in range(4)]
+    async with (
+        AsyncExitStack() as stack,
+        Recorder.watching(workers.values(), scene.namespace) as seen,
+    ):
+        started: list[ManagerProcess] = []
+        for slots in (1, SLOTS, 1):
+            settings: Json = {"leaderElection": ELECTION, "sharding": {"slots": slots}}
+            identity, registered = (started[0].identity, None) if started else (None, workers)
+            process = ManagerProcess.start(management, registered, identity=identity, settings=settings)
+            started.append(await stack.enter_async_context(process))
+            if len(started) > 1:
+                await started[-2].stop()
+            if len(started) == 1:
+                await scene.create(*(job(name, started[0].managed_by, run_for="never") for name in names))
+                for name in names:
+                    await scene.source_until(name, runs())
+            after = f"after-{len(started)}"
+            await scene.create(job(after, started[0].managed_by, run_for="2s"))
+            names.append(after)
+            assert is_complete(await scene.source_until(after, is_over, seconds=CHANGED_SECONDS))
+        for name in names[:4]:
+            await scene.end_pods(str(placed_on(await scene.source(name))), name)
+        await assert_ran_once(scene, await until_over(scene, names), seen)
+
+
+CHANGED_SECONDS = 150.0
+"""A Lease, and the minute after it (S10), and what else there is to do."""
+
+
 async def managers_that(managers: list[ManagerProcess], role: str = "", *, slot: int | None = None) -> list[int]:
     """The indexes of those that have this role, or hold this slot, as ``mirror managers`` lists them."""
     said = await administrator_says(managers[0], "managers", "--output=json")

@@ -29,6 +29,7 @@ from mirror.runtime.supervise import supervise
 from mirror.serving.health import serve
 from mirror.settings.schema import Settings
 from mirror.sharded import Sharded
+from mirror.sharding.board import slots_said
 from mirror.sharding.share import Share
 from mirror.starting import check_namespace, find_multikueue, management_uid
 from mirror.telemetry.logs import Log, get_log
@@ -289,13 +290,15 @@ async def _build(
             is_ready=lambda: mirroring.informers.is_synced,
         )
     elif settings.leader_election.enabled:
+        # Those who held slots before see by it that they are in force no more, also when it is given back (S9).
+        lease = replace(lease, annotations={names.SLOTS: slots_said(1, lease.identity)})
         leadership = Leadership(management, lease, clock=clock, log=log, permit=permit)
     manager = Manager(settings, origin, registry, mirroring, leadership, sharded, jobs, metrics, log)
     renewer = Renewer(
         management,
         registry,
         is_enabled=settings.workers.renew_tokens,
-        is_leading=lambda: manager.is_working,
+        is_leading=lambda: manager.is_working and registry.is_leading,
         warn=mirroring.warn_about_secret,
         environment=environment,
     )

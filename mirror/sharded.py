@@ -124,7 +124,7 @@ class Sharded:
                 client,
                 mirroring.registry,
                 is_enabled=settings.workers.renew_tokens and share.follows,
-                is_leading=lambda: permit.seconds_left() > 0,
+                is_leading=lambda: mirroring.registry.is_leading and permit.seconds_left() > 0,
                 warn=mirroring.warn_about_secret,
                 environment=environment,
             )

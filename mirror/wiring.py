@@ -152,6 +152,7 @@ def _registry_settings(settings: MirroringSettings) -> RegistrySettings:
         watch_pods=settings.transform.label_pods,
         recorded_kinds=_recorded(settings.kinds),
         share=settings.share,
+        lease_seconds=settings.lease_seconds,
     )
 
 

@@ -179,8 +179,9 @@ class Mirroring:
 
         Who takes over may have stood by for any time: sources, Secrets and the record are read anew, and then each
         worker. Work begins with the first of them; one that hangs delays its own Jobs only (D12), and those that have
-        no worker yet.
+        no worker yet. Before all that, those who have worked with another number of slots have ended (S10).
         """
+        await self.registry.take_over()
         self.informers.list_anew()
         self.registry.list_secrets_anew()
         await self.informers.wait_until_synced()

@@ -17,6 +17,7 @@ from mirror.placement.policy import DEFAULT, PlacementPolicy, policy_of
 from mirror.settings.mirror_rules import pairs_of
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
 from mirror.sharding.share import EVERYTHING, Share
+from mirror.workers.inventory_record import LEASE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class MirroringSettings:
     share: Share = EVERYTHING
     """Which workers, and the sources that are placed on them (S1)."""
     terms: Terms = NO_TERMS
+    lease_seconds: float = LEASE_SECONDS
+    """How long whoever leads, or holds a slot, may go on at most without a renewal (S10)."""
     multikueue: MultiKueue | None = None
     """What of the management cluster may run objects of some kinds, too; None: nothing."""
 
@@ -107,6 +110,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         placement=policy_of(settings.placement),
         priority_classes=settings.placement.priority_classes,
         read_workloads=settings.workers.read_workloads,
+        lease_seconds=settings.leader_election.lease_duration_seconds,
     )
 
 

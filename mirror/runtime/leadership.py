@@ -54,6 +54,10 @@ class Sender(Protocol):
     async def send(self, request: requests.Request) -> bytes: ...
 
 
+Guard = Callable[[], Awaitable[bool]]
+"""Whether a lease may be held now, as something else says; raises KubeError where that cannot be known."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
     """Which lease, whose, and its times in seconds; duration > deadline > period."""
@@ -66,6 +70,8 @@ class LeaseSettings:
     retry_period_seconds: float = 2.0
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Written with our name; whoever takes the lease afterwards may leave them."""
+    guard: Guard | None = None
+    """Asked before each write that takes or renews the lease, which counts from before that."""
 
     @classmethod
     def of_process(cls, election: LeaderElection, namespace: str, name: str) -> LeaseSettings:
@@ -121,6 +127,7 @@ class Leadership:
         self._body: dict[str, Any] = {}
         # When the last write that gave us the lease was asked for: others count from when it was carried out.
         self._held_since = 0.0
+        self._guarded_at = float("inf")  # when the guard was asked last
         self._term = ("", 0)
         self.is_leader = False
         # Since when the API server fails to answer for the Lease; None: it does answer, or the Lease is another's.
@@ -226,8 +233,12 @@ class Leadership:
         return max(0.0, self._held_since + self._settings.renew_deadline_seconds - self._clock.boottime())
 
     async def _try_to_take(self) -> bool:
-        """Write our name into the lease if it is free; False if somebody else holds it."""
+        """Write our name into the lease if it is free; False if somebody else holds it, or the guard forbids it."""
         settings = self._settings
+        if settings.guard is not None:
+            self._guarded_at = self._clock.boottime()
+            if not await settings.guard():
+                return False
         if not (self.is_leader and self._body):
             try:
                 self._remember(await self._send(requests.get(LEASES, settings.name, namespace=settings.namespace)))
@@ -255,9 +266,9 @@ class Leadership:
         self._hold(asked_at)
         return True
 
-    def _hold(self, since: float) -> None:
-        """The lease is ours; ``since`` is when the write that says so was asked for (D28)."""
-        self._held_since = since
+    def _hold(self, asked_at: float) -> None:
+        """The lease is ours; ``asked_at``: when the write that says so was asked for (D28)."""
+        self._held_since = since = min(asked_at, self._guarded_at)
         metadata, spec = self._body.get("metadata") or {}, self._body.get("spec") or {}
         self._term = str(metadata.get("uid", "")), int(spec.get("leaseTransitions") or 0)
         until = since + self._settings.renew_deadline_seconds

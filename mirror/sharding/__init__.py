@@ -1,1 +1,1 @@
-"""Several active managers: who works on which workers (S1–S8, decision 0025), where ``sharding.slots`` is over 1."""
+"""Several active managers (S1–S11, decisions 0025 and 0031), where ``sharding.slots`` is over 1: who works on what."""

@@ -122,7 +122,7 @@ class LeaseBoard:
         seen = self._seen.get(names.LEASE)
         if seen is None or not seen.is_live(now) or seen.slots == self.slots:
             return ""
-        said = "has no slots" if seen.slots is None else f"has {seen.slots} slots"
+        said = "has no slots" if seen.slots in (None, 1) else f"has {seen.slots} slots"
         return f"{seen.holder} assigns workers, and {said}: sharding.slots is {self.slots} here"
 
     def board(self, now: float) -> Board:

@@ -1,4 +1,4 @@
-"""Takes slots, works on those that it holds, and gives them back: the shell around ``claims`` (S3–S5).
+"""Takes slots, works on those that it holds, and gives them back: the shell around ``claims`` (S3–S5, S9).
 
 Each slot is led on its own: its work begins when its Lease is taken, with nothing that was known before (S7), and ends
 before the Lease can be another's. Losing one ends that work alone, not the process.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -24,7 +24,7 @@ from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
 from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
-from mirror.sharding.board import LeaseBoard, observed_lease, slots_said
+from mirror.sharding.board import LeaseBoard, observed_lease, slots_of, slots_said
 from mirror.sharding.claims import decide
 from mirror.sharding.membership import MemberSettings, Membership
 from mirror.sharding.slots import Slot, slot_of_worker, term_id
@@ -156,6 +156,17 @@ class Coordinator:
         seen = observed_lease(found, self._clock.boottime())
         return seen.term if seen.holder else ""
 
+    async def _is_in_force(self) -> bool:
+        """Whether those who assign workers have as many slots, as their Lease says now (S9): no watch that may be late.
+
+        Raises:
+            KubeError: it could not be read, or is not there.
+        """
+        lease = requests.get(LEASES, names.LEASE, namespace=self._settings.member.namespace)
+        deadline = self._settings.renew_deadline_seconds / 2
+        found = await self._client.send_object(replace(lease, urgent=True, deadline_seconds=deadline))
+        return slots_of(found) == self._settings.member.slots
+
     def _slot_of(self, worker: str) -> Slot:
         return slot_of_worker(worker, self._settings.member.slots)
 
@@ -242,6 +253,8 @@ class Coordinator:
 
     def _leadership(self, lease: str, permit: WritePermit) -> Leadership:
         settings, seen = self._settings.lease(lease), self._board.sighting_of(lease)
+        if lease != names.LEASE:
+            settings = replace(settings, guard=self._is_in_force)
         log = self._log.bind(lease=lease)
         return Leadership(self._client, settings, clock=self._clock, log=log, permit=permit, seen=seen)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from mirror.model import names
 from mirror.sharding.slots import Slot, slot_of_worker
 
 
@@ -36,6 +35,11 @@ class Share:
     def is_whole(self) -> bool:
         """Whether there is no other share: nobody else writes anything of it."""
         return self.slot is None and self.slots == 1
+
+    @property
+    def slot_count(self) -> int:
+        """How many slots there are, of which this is one, or whose workers it assigns."""
+        return self.slots if self.slot is None else self.slot.of
 
     @property
     def assigns(self) -> bool:
@@ -76,33 +80,6 @@ class Share:
         if placed is None:
             return Part.HOLDER if is_found else Part.NONE
         return Part.HOLDER if self.has(placed) else Part.FORMER
-
-    @property
-    def record(self) -> str:
-        """The name of the ConfigMap in which its workers are written down."""
-        return _record(self.slot)
-
-    @property
-    def beside(self) -> frozenset[str]:
-        """The names of the records of the other slots."""
-        if self.slot is None:
-            return frozenset()
-        slots = (Slot(index, self.slot.of) for index in range(self.slot.of))
-        return frozenset(_record(slot) for slot in slots if slot != self.slot)
-
-    @property
-    def others_records(self) -> frozenset[str]:
-        """The names of those in which others write down the workers that this one only assigns."""
-        return frozenset() if self.follows else frozenset(records_of(self.slots))
-
-
-def records_of(slots: int) -> list[str]:
-    """The names of all records with so many slots."""
-    return [_record(Slot(index, slots) if slots > 1 else None) for index in range(slots)]
-
-
-def _record(slot: Slot | None) -> str:
-    return names.WORKERS_CONFIGMAP if slot is None else f"{names.WORKERS_CONFIGMAP}{slot.suffix}"
 
 
 EVERYTHING = Share()

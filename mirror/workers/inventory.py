@@ -122,18 +122,8 @@ class WorkerInventory:
     @staticmethod
     def of(configmap: Object | None) -> WorkerInventory:
         """Read the ConfigMap; entries that make no sense are left out."""
-        entries = {}
-        for name, text in (configmap.data_dict() if configmap else {}).items():
-            try:
-                entries[name] = msgspec.json.decode(text, type=Entry)
-            except (*JUNK, TypeError):
-                continue
-        return WorkerInventory(entries)
-
-    @staticmethod
-    def merged(records: Iterable[WorkerInventory]) -> WorkerInventory:
-        """What several say together, each of the workers of a slot (S1)."""
-        return WorkerInventory({name: entry for one in records for name, entry in one.entries.items()})
+        texts = configmap.data_dict() if configmap else {}
+        return WorkerInventory({name: entry for name, text in texts.items() if (entry := entry_in(text)) is not None})
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -199,10 +189,22 @@ class WorkerInventory:
         """Whether nothing declares it any more: it is remembered for the Jobs that are recorded there."""
         return self.entry(worker).reason.startswith(SECRET_GONE)
 
+    def check_alone(self, worker: str, uid: str, *, former: str | None = None) -> None:
+        """Whether a cluster is no other worker; ``former``: the name that it had before and has no more.
+
+        Raises:
+            IdentityRejected: it is.
+        """
+        others = self._by_uid.get(uid, set()) - {worker, former}
+        if others:
+            other = min(others)
+            left = ", whose Secret was deleted while Jobs are recorded there" if self.is_orphan(other) else ""
+            raise IdentityRejected(f"this cluster is registered already, as worker {other}{left}")
+
     def check_identity(
         self, worker: str, uid: str, *, management_uid: str, has_prefix: bool, former: str | None = None
     ) -> None:
-        """Whether this worker may be this cluster; ``former``: the name that it had before and has no more.
+        """Whether this worker may be this cluster; ``former``: as of ``check_alone``.
 
         Raises:
             IdentityRejected: it was another cluster before, another worker is this cluster already, or it is the
@@ -211,13 +213,17 @@ class WorkerInventory:
         known = self.entry(worker).uid
         if known and known != uid:
             raise IdentityRejected(f"the kubeconfig leads to another cluster ({uid}) than before ({known})")
-        others = self._by_uid.get(uid, set()) - {worker, former}
-        if others:
-            other = min(others)
-            left = ", whose Secret was deleted while Jobs are recorded there" if self.is_orphan(other) else ""
-            raise IdentityRejected(f"this cluster is registered already, as worker {other}{left}")
+        self.check_alone(worker, uid, former=former)
         if uid == management_uid and not has_prefix:
             raise IdentityRejected("this is the management cluster itself: it needs the annotation namespace-prefix")
+
+
+def entry_in(text: str) -> Entry | None:
+    """As one is written; None: it makes no sense."""
+    try:
+        return msgspec.json.decode(text, type=Entry)
+    except (*JUNK, TypeError):
+        return None
 
 
 class EntryTexts:

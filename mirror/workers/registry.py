@@ -72,16 +72,14 @@ class Registry:
         self.fences = FenceRecord(self._record)  # until when leases on workers may last (D14)
         self.gone = GoneRecord(self._record)  # which workers are declared dead (D14)
         self._moved = asyncio.Event()
-        self._is_leading = False
+        self.is_leading = False  # whether we have begun to; whether we still may, the permit says
         # Since when workers have their first chance: since the start, and again since we lead.
         self._settling_since = float("inf")
         self._own = own_secrets(management, settings.namespace, rank=0, report=self._on_declared, log=environment.log)
         self._others = other_providers(management, settings, report=self._on_declared, log=environment.log)
 
     def _record_of(self, management: Client, environment: Environment) -> InventoryRecord:
-        settings, log = self._settings, environment.log
-        told = {names.ORIGIN: settings.origin, names.KINDS: settings.recorded_kinds}
-        return InventoryRecord(management, settings.namespace, annotations=told, log=log, name=settings.share.record)
+        return self._settings.record_in(management, log=environment.log)
 
     @property
     def refused_because(self) -> str:
@@ -124,8 +122,12 @@ class Registry:
 
     def _add_lost(self) -> None:
         for name, entry in self._record.known.entries.items():
-            if entry.lost_since and name not in self.workers:
+            if entry.lost_since and name not in self.workers and self._settings.share.has(name):
                 self._add(name)
+
+    async def take_over(self) -> None:
+        """Return once as many slots as ours are in force: what others do ends before we know anything (S10)."""
+        await self._record.take_over()
 
     async def lead(self) -> None:
         """We are the leader now: the record holds, and each worker has its first chance again.
@@ -135,7 +137,7 @@ class Registry:
         """
         # A failure is no reason to give the lead away: the next leader would meet the same.
         await self._record.read()
-        self._is_leading = True
+        self.is_leading = True
         self._settling_since = self.clock.monotonic()
         self._add_lost()
         await self.workers.check_again(self._record.known.entry, self.prefix_in_use)
@@ -146,7 +148,7 @@ class Registry:
             self._report_nameless(declaration)
 
     async def _keep_record(self) -> None:
-        await self._record.keep(is_leading=lambda: self._is_leading)
+        await self._record.keep(is_leading=lambda: self.is_leading)
 
     def list_secrets_anew(self) -> None:
         """See ``Informers.list_anew``."""
@@ -213,7 +215,7 @@ class Registry:
         """The leader forgets with its sweeps; who stands by for weeks must not keep all that there ever were."""
         while True:
             await asyncio.sleep(FORGET_SECONDS)
-            if not self._is_leading and self._are_declarations_known:
+            if not self.is_leading and self._are_declarations_known:
                 await self.wait_until_sources_known()
                 self.forget_unused()
                 for worker in list(self.workers.values()):
@@ -270,13 +272,13 @@ class Registry:
     def _report_refused(self, name: str) -> None:
         """Those who declare a name that is taken learn it where they look."""
         holder = self._declarations.holder(name)
-        for refused in self._declarations.refused(name) if holder is not None and self._is_leading else ():
+        for refused in self._declarations.refused(name) if holder is not None and self.is_leading else ():
             text = f"worker {name} is declared by {holder.origin} already; this one is ignored" if holder else ""
             more = ", since it has no kubeconfig; it may be deleted" if refused.makes_way else ""
             self._hooks.warn(refused.origin, "WorkerNameTaken", text + more)
 
     def _report_nameless(self, declaration: Declaration) -> None:
-        if self._is_leading:
+        if self.is_leading:
             self._hooks.warn(declaration.origin, "WorkerNameInvalid", declaration.problem)
 
     def secret_of(self, worker: str) -> Object | None:
@@ -291,7 +293,7 @@ class Registry:
 
     def _warn(self, worker: Worker, reason: str, message: str) -> None:
         origin = self.origin_of(worker.name)
-        if origin is not None and self._is_leading:
+        if origin is not None and self.is_leading:
             self._hooks.warn(origin, reason, message)
 
     # -- what workers need (``worker_hooks.WorkerHost``) -------------------------------------------------------
@@ -323,8 +325,8 @@ class Registry:
     async def _renamed_from(self, worker: str, uid: str) -> str | None:
         """The name under which a cluster was registered before, if no Secret and no Job has that name any more."""
         other = self._record.known.registered_as(worker, uid)
-        if other is None or other in self.workers:
-            return None
+        if other is None or other in self.workers or not self._settings.share.has(other):
+            return None  # of another slot: its holder forgets it
         await self.wait_until_secrets_synced()
         await self.wait_until_sources_known()
         return other if other not in self.workers and not self._hooks.listener.has_sources_on(other) else None
@@ -336,7 +338,7 @@ class Registry:
         if entry != changed:
             self._record.put(worker.name, changed)
         # An earlier attempt may have failed: what counts is what is written.
-        if self._is_leading and not self._record.has_written(worker.name, uid, prefix):
+        if self.is_leading and not self._record.has_written(worker.name, uid, prefix):
             await self._record.write()
 
     def prefix_in_use(self, worker: Worker) -> str:
@@ -350,7 +352,7 @@ class Registry:
         Raises:
             KubeError: it could not be written.
         """
-        if not self._is_leading:
+        if not self.is_leading:
             return False
         await self._record_contact(worker, worker.uid, prefix)
         return True

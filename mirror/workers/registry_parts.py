@@ -8,11 +8,13 @@ from typing import Protocol
 
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
+from mirror.model import names
 from mirror.runtime.rest import Rest
 from mirror.settings.schema import ClusterProfiles, SecretSource
 from mirror.sharding.share import EVERYTHING, Share
 from mirror.telemetry.logs import Log
 from mirror.workers.declarations import Origin, Provider, Report
+from mirror.workers.inventory_record import LEASE_SECONDS, InventoryRecord
 from mirror.workers.profile_provider import ProfileProvider
 from mirror.workers.secret_provider import secrets_of_source
 from mirror.workers.worker_hooks import WorkerListener
@@ -34,6 +36,19 @@ class RegistrySettings:
     """The kinds beside Jobs, as operators' commands read them (``kinds.declared.recorded``)."""
     share: Share = EVERYTHING
     """Which workers these are; others are not even known (S1)."""
+    lease_seconds: float = LEASE_SECONDS
+    """How long a Lease of ours lasts (S10)."""
+
+    def record_in(self, management: Client, *, log: Log) -> InventoryRecord:
+        """What is written down of these workers, by who is connected to them."""
+        return InventoryRecord(
+            management,
+            self.namespace,
+            annotations={names.ORIGIN: self.origin, names.KINDS: self.recorded_kinds},
+            log=log,
+            share=self.share,
+            lease_seconds=self.lease_seconds,
+        )
 
 
 class RegistryListener(WorkerListener, Protocol):

@@ -1,21 +1,23 @@
-"""Workers of other replicas, as their records tell: known to whoever assigns workers, and asked nothing (S1)."""
+"""Workers of other replicas, as the record tells: known to whoever assigns workers, and asked nothing (S1)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS
+from mirror.model import names
 from mirror.runtime.environment import Environment
-from mirror.runtime.informer import Change, Filter, Informer, InformerHooks, Scope
+from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
 from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
+from mirror.sharding.share import Share
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
 from mirror.workers.fence_record import parse_time
-from mirror.workers.inventory import FORMER, Entry, WorkerInventory
+from mirror.workers.inventory import FORMER, Entry, WorkerInventory, entry_in
 from mirror.workers.inventory_record import InventoryRecord
 from mirror.workers.registry import Registry
 from mirror.workers.spec import Problem
@@ -63,25 +65,26 @@ class RemoteWorker(Worker):
         self._report_transition()
 
 
-class OthersRecords(InventoryRecord):
-    """The records of all slots, watched; what they say together, in place of a record of our own."""
+class OthersRecord(InventoryRecord):
+    """The record, watched: who assigns writes nothing of workers in it, but which number of slots is in force."""
 
     def __init__(
         self,
         management: Client,
         namespace: str,
         *,
-        wanted: frozenset[str],
+        share: Share,
+        lease_seconds: float,
         on_entry: Callable[[str, Entry], None],
         log: Log,
     ) -> None:
-        """``wanted``: the names of the ConfigMaps; ``on_entry``: told of each worker that one says something new of."""
-        super().__init__(management, namespace, annotations={}, log=log)
+        """``on_entry``: told of each worker that it says something new of."""
+        super().__init__(management, namespace, annotations={}, log=log, share=share, lease_seconds=lease_seconds)
         self._on_entry = on_entry
-        self._by_record: dict[str, WorkerInventory] = {}
-        wanted_only = Filter(accept=lambda found: found.metadata.name in wanted)
-        hooks, scope = InformerHooks(self._on_change), Scope(CONFIGMAPS, namespace)
-        self._informer = Informer(scope, Store(), client=lambda: management, hooks=hooks, wanted=wanted_only)
+        self._shown: Mapping[str, str] = {}
+        hooks = InformerHooks(self._on_change)
+        scope = Scope(CONFIGMAPS, namespace, field_selector=f"metadata.name={names.WORKERS_CONFIGMAP}")
+        self._informer = Informer(scope, Store(), client=lambda: management, hooks=hooks)
 
     def put(self, worker: str, entry: Entry) -> None:
         """Who assigns notes nothing of workers, and writes nothing."""
@@ -99,7 +102,7 @@ class OthersRecords(InventoryRecord):
         """As ``put``."""
 
     async def read(self) -> None:
-        """Return once all records are known that there are."""
+        """Return once it is known, or that there is none."""
         await self._informer.wait_until_synced()
 
     async def watch(self) -> None:
@@ -111,30 +114,31 @@ class OthersRecords(InventoryRecord):
         await asyncio.Event().wait()
 
     def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
-        found = new or old
-        assert found is not None
-        record = found.metadata.name
-        before = self._by_record.pop(record, WorkerInventory({}))
-        if new is not None:
-            self._by_record[record] = WorkerInventory.of(new)
-        after = self._by_record.get(record, WorkerInventory({}))
-        self.known = WorkerInventory.merged(self._by_record.values())
-        for name in _changed(before, after):
-            self._on_entry(name, after.entry(name))
+        # Holders write it often where leases are renewed: only what has changed is decoded.
+        before, self._shown = self._shown, new.data_dict() if new is not None else {}
+        every = before.keys() | self._shown.keys()
+        changed = {name for name in every if before.get(name) != self._shown.get(name)}
+        entries = {name: entry for name, entry in self.known.entries.items() if name not in changed}
+        found = {name: entry_in(self._shown[name]) for name in changed if name in self._shown}
+        self.known = WorkerInventory(entries | {name: entry for name, entry in found.items() if entry is not None})
+        for name in changed:
+            if not name.startswith(FORMER):
+                self._on_entry(name, self.known.entry(name))
 
 
 class RemoteRegistry(Registry):
     """All workers, each as whoever holds its slot has written it down."""
 
     _WORKER = RemoteWorker
-    _record: OthersRecords
+    _record: OthersRecord
 
     def _record_of(self, management: Client, environment: Environment) -> InventoryRecord:
         settings = self._settings
-        return OthersRecords(
+        return OthersRecord(
             management,
             settings.namespace,
-            wanted=settings.share.others_records,
+            share=settings.share,
+            lease_seconds=settings.lease_seconds,
             on_entry=self._on_entry,
             log=environment.log,
         )
@@ -142,13 +146,13 @@ class RemoteRegistry(Registry):
     async def run(self) -> None:
         """Keep all workers, until cancelled."""
         async with asyncio.TaskGroup() as scope:
-            watch = supervise("watch workers' records", self._record.watch, log=self.log)
-            scope.create_task(watch, name="watch workers' records")
+            watch = supervise("watch workers' record", self._record.watch, log=self.log)
+            scope.create_task(watch, name="watch workers' record")
             await super().run()
 
     async def lead(self) -> None:
         """Who assigns asks no worker: what its holder says holds."""
-        self._is_leading = True
+        self.is_leading = True
         self._settling_since = self.clock.monotonic()
         self._add_lost()
 
@@ -166,9 +170,3 @@ class RemoteRegistry(Registry):
             worker.take(entry)
         elif entry.lost_since:
             self._add(name)
-
-
-def _changed(before: WorkerInventory, after: WorkerInventory) -> Iterator[str]:
-    for name in before.entries.keys() | after.entries.keys():
-        if before.entry(name) != after.entry(name) and not name.startswith(FORMER):
-            yield name

@@ -21,8 +21,7 @@ from mirror.kinds.declared.recorded import text_of
 from mirror.kube.objects import decode_object
 from mirror.model import names
 from mirror.settings.kinds import KindEntry
-from mirror.sharding.share import Share
-from mirror.sharding.slots import Slot, slot_of_worker
+from mirror.sharding.slots import Slot
 
 __all__ = ["clusters"]
 
@@ -156,28 +155,17 @@ async def test_the_command_lists_them(clusters: Clusters) -> None:
     assert items[1]["slots"] == [{"index": 2, "of": 4}]
 
 
-async def shared_workers(clusters: Clusters) -> None:
-    """Two workers, as the holders of their slots have written them down, and a record of before the slots."""
+async def test_what_the_holders_of_slots_have_written_of_workers_is_read(clusters: Clusters) -> None:
+    """By all commands for workers, without a look at Leases: states, kinds, the origin of mirrors."""
     api, where = clusters.management.api, f"/api/v1/namespaces/{HOME}"
     for name in ("east", "north"):
         labels = {names.WORKER: "true"}
         await api.create(f"{where}/secrets", {"metadata": {"name": name, "labels": labels}})
-        record = Share(slot_of_worker(name, 4)).record
-        noted = {names.KINDS: text_of(kinds_of([KindEntry(kind="JobSet")])), names.ORIGIN: "shared"}
-        entry = json.dumps({"uid": name, "state": "Connected"})
-        await api.create(
-            f"{where}/configmaps", {"metadata": {"name": record, "annotations": noted}, "data": {name: entry}}
-        )
-    old = {"east": json.dumps({"uid": "east", "state": "Lost"})}
-    await api.create(f"{where}/configmaps", {"metadata": {"name": names.WORKERS_CONFIGMAP}, "data": old})
-
-
-@pytest.mark.parametrize("holder", ["a", ""], ids=["held", "given back"])
-async def test_what_the_holders_of_slots_have_written_of_workers_is_read(clusters: Clusters, holder: str) -> None:
-    """By all commands for workers: states, kinds, the origin of mirrors."""
-    await shared_workers(clusters)
-    assigns = lease(names.LEASE, holder, **{names.SLOTS: "4 a"})
-    await clusters.management.api.create(f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases", assigns)
+    kinds = text_of(kinds_of([KindEntry(kind="JobSet")]))
+    noted = {names.KINDS: kinds, names.ORIGIN: "shared", names.SLOTS: "4 30 5d0c1f2a"}
+    entries = {name: json.dumps({"uid": name, "state": "Connected"}) for name in ("east", "north")}
+    metadata = {"name": names.WORKERS_CONFIGMAP, "annotations": noted}
+    await api.create(f"{where}/configmaps", {"metadata": metadata, "data": entries})
     listed = json.loads((await run(clusters, "-o", "json", command=("worker", "list"))).stdout)["items"]
     assert [(one["name"], one["state"]) for one in listed] == [("east", "Connected"), ("north", "Connected")]
     async with home(clusters.where) as here:
@@ -185,12 +173,3 @@ async def test_what_the_holders_of_slots_have_written_of_workers_is_read(cluster
         assert await here.origin() == "shared"
     refused = await run(clusters, "east", "--all-dead", command=("worker", "forget"))
     assert "worker east is reachable" in refused.stderr
-
-
-async def test_a_lease_of_a_manager_without_slots_leads_to_its_record(clusters: Clusters) -> None:
-    """S3: what one with slots had written on it before counts no more."""
-    await shared_workers(clusters)
-    leads = lease(names.LEASE, "b", **{names.SLOTS: "4 a"})
-    await clusters.management.api.create(f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases", leads)
-    listed = json.loads((await run(clusters, "-o", "json", command=("worker", "list"))).stdout)["items"]
-    assert [(one["name"], one["state"]) for one in listed] == [("east", "Lost"), ("north", "Unknown")]

@@ -33,7 +33,8 @@ async def test_jobs_are_spread_over_workers_of_all_slots_and_run_to_their_end() 
         assert all("Complete" in world.conditions(f"train-{number}") for number in range(6))
 
 
-async def test_who_assigns_asks_no_worker_and_writes_no_record() -> None:
+async def test_who_assigns_asks_no_worker_and_writes_nothing_of_any() -> None:
+    """But which number of slots is in force (S10)."""
     world = world_of()
     async with replicas(world, slots=()):
         world.create(job("train"))
@@ -41,7 +42,9 @@ async def test_who_assigns_asks_no_worker_and_writes_no_record() -> None:
         assert world.placed() is None
         assert [wire.writes() for wire in world.workers.values()] == [[], []]
         assert all(not wire.sent for wire in world.workers.values())
-        assert world.management.server.all("configmaps") == []
+        assert world.record() == {}
+        (record,) = world.management.server.all("configmaps")
+        assert record["metadata"]["annotations"][names.SLOTS].startswith(f"{SLOTS} ")
 
 
 async def test_capacity_is_kept_over_all_slots_and_what_waits_says_why() -> None:

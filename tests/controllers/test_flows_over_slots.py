@@ -26,7 +26,6 @@ import test_flows_progress
 from doubles.world import RunningManager, World, manager_of
 
 from mirror.controllers.move_turns import AFTER_TAKING_OVER_SECONDS
-from mirror.model import names
 from mirror.model.terms import Terms
 from mirror.sharding.share import Share
 from mirror.sharding.slots import Slot, slot_of_worker
@@ -110,13 +109,6 @@ async def two_workers(**changes: Any) -> AsyncIterator[tuple[World, RunningManag
         yield world, manager
 
 
-def record(world: World) -> dict[str, str]:
-    """What all slots have written down of their workers."""
-    found = world.management.server.all("configmaps")
-    records = [one for one in found if one["metadata"]["name"].startswith(names.WORKERS_CONFIGMAP)]
-    return {worker: text for one in records for worker, text in (one.get("data") or {}).items()}
-
-
 @pytest.mark.parametrize(("module", "flow"), flows())
 async def test_a_flow_ends_alike_over_slots(
     module: ModuleType, flow: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
@@ -124,7 +116,6 @@ async def test_a_flow_ends_alike_over_slots(
     """Whoever does what: the clusters are as the flow says."""
     monkeypatch.setattr(module, "manager_of", managers_of, raising=False)
     monkeypatch.setattr(module, "two_workers", two_workers, raising=False)
-    monkeypatch.setattr(World, "record", record)
     TERMS.clear()
     await flow()
     assert TERMS, "none of its managers was replaced by several"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -17,8 +17,12 @@ from doubles.world import World
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.kube.client import Client
+from mirror.kube.permits import WritePermit
+from mirror.model import names
 from mirror.model.terms import Terms
 from mirror.runtime.environment import Environment
+from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
+from mirror.sharding.board import slots_said
 from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
 from mirror.sharding.membership import MemberSettings
 from mirror.sharding.replica import Instances
@@ -29,6 +33,8 @@ from mirror.wiring import build_mirroring
 from mirror.workers.registry_parts import Connector
 
 SLOTS = 4
+LEASE_SECONDS = 30.0
+"""As ``ShardingSettings`` has them."""
 WORKERS = ("east", "north", "south", "west", "up", "down")
 
 
@@ -65,6 +71,10 @@ class SharingProcess:
         )
         self.instances = Instances(self._build, slots=slots, terms=self.coordinator.terms, environment=environment)
 
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self.coordinator.run()
+
     def management(self, holding: Holding | None) -> Client:
         """A client of the management cluster, which looks at the holding's permit; without one, for Leases."""
         raise NotImplementedError
@@ -100,11 +110,11 @@ class SharingProcess:
 class Replica(SharingProcess):
     """One in a ``World``, by its name."""
 
-    def __init__(self, world: World, name: str, **changes: Any) -> None:
+    def __init__(self, world: World, name: str, *, slots: int = SLOTS, **changes: Any) -> None:
         """``changes``: of the settings, as in ``doubles.managers.settings_of``."""
         self.world = world
         self._changes = changes
-        super().__init__(name, SLOTS, Environment(LoopClock(), get_log("mirror"), Metrics()))
+        super().__init__(name, slots, Environment(LoopClock(), get_log("mirror"), Metrics()))
 
     def management(self, holding: Holding | None) -> Client:
         permit = holding.permit if holding is not None else None
@@ -114,13 +124,49 @@ class Replica(SharingProcess):
         return await self.world.connect(name, kubeconfig, peer=self.name, permit=holding.permit)
 
     def settings(self) -> MirroringSettings:
-        return settings_of(self.world.origin, **self._changes)
+        return settings_of(self.world.origin, **{"lease_seconds": LEASE_SECONDS, **self._changes})
+
+
+class Alone:
+    """A process without slots, as in ``app``: it watches, and works as long as it holds the Lease; ``run`` it."""
+
+    def __init__(self, world: World, name: str, **changes: Any) -> None:
+        """``changes``: as of ``Replica``."""
+        self.world = world
+        self.name = name
+        self._changes = changes
+        self.environment = Environment(LoopClock(), get_log("mirror"), Metrics())
+
+    async def run(self) -> None:
+        """Until cancelled, or until another one has the Lease."""
+        world, clock, name = self.world, self.environment.clock, self.name
+        permit = WritePermit(clock.boottime)
+        client = client_of(world.management, peer=name, permit=permit)
+        connector = partial(world.connect, peer=name, permit=permit)
+        settings = settings_of(world.origin, **self._changes)
+        mirroring = build_mirroring(client, settings, connector=connector, environment=self.environment)
+        lease = LeaseSettings(HOME, names.LEASE, name, annotations={names.SLOTS: slots_said(1, name)})
+        leadership = Leadership(client, lease, clock=clock, log=self.environment.log, permit=permit)
+        async with asyncio.TaskGroup() as scope:
+            watches = [scope.create_task(work()) for work in (mirroring.watch, mirroring.registry.run)]
+            try:
+                with suppress(LeadershipLost):
+                    await leadership.run(mirroring.lead)
+            finally:
+                for task in watches:
+                    task.cancel()
+        await client.close()
+
+
+def process(world: World, name: str, slots: int, **changes: Any) -> Replica | Alone:
+    """One with so many slots."""
+    return Alone(world, name, **changes) if slots == 1 else Replica(world, name, slots=slots, **changes)
 
 
 @asynccontextmanager
-async def running(*replicas: Replica) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
+async def running(*replicas: Replica | Alone) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
     async with asyncio.TaskGroup() as scope:
-        tasks = {one.name: scope.create_task(one.coordinator.run(), name=one.name) for one in replicas}
+        tasks = {one.name: scope.create_task(one.run(), name=one.name) for one in replicas}
         try:
             yield tasks
         finally:
@@ -139,10 +185,10 @@ class Fleet:
         self._changes = changes
         self._numbers = count(1)
 
-    def begin(self) -> None:
+    def begin(self, slots: int = SLOTS) -> None:
         """One more."""
         name = f"replica-{next(self._numbers)}"
-        work = Replica(self._world, name, **self._changes).coordinator.run()
+        work = process(self._world, name, slots, **self._changes).run()
         self.alive[name] = self._scope.create_task(work, name=name)
 
     async def end(self, name: str, *, kills: bool) -> None:

@@ -133,7 +133,7 @@ class World:
     def record(self) -> dict[str, str]:
         """The ConfigMap of workers."""
         found = self.management.server.find("configmaps", names.WORKERS_CONFIGMAP, HOME)
-        return dict(found["data"]) if found else {}
+        return dict(found.get("data") or {}) if found else {}
 
     def writes(self) -> int:
         return sum(len(wire.writes()) for wire in (self.management, *self.workers.values()))

@@ -205,7 +205,8 @@ async def test_a_worker_is_ready_though_what_is_absent_answers_last(world: FlowW
     assert world.registry is not None
     east = world.registry.workers["east"]
     world.planes["east"].faults.arrange(Slow(2.0), Which(verb="watch", plural="jobsets"), times=1)
-    east.check_again(Entry())
+    east.begin_anew(Entry())
+    east.check_again()
     await asyncio.sleep(1)
     assert up(world) == 0
     await asyncio.sleep(4)

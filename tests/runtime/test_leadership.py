@@ -11,6 +11,8 @@ from doubles.refusals import Refused
 from doubles.transport import Fault, Wire, client_of, wire_to
 
 from mirror.kube import requests
+from mirror.kube.errors import Unreachable
+from mirror.kube.permits import WritePermit
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings, Sighting, may_take
 from mirror.telemetry.logs import get_log
 
@@ -157,6 +159,75 @@ async def test_a_lease_that_somebody_took_by_force_ends_the_work() -> None:
         await task
     assert holder(wire) == "admin"
     assert work.ended[0] < 5 + 5
+
+
+class Other:
+    """What else says whether the lease may be held."""
+
+    def __init__(self) -> None:
+        self.allows = True
+        self.fails = False
+        self.takes_seconds = 0.0
+
+    async def __call__(self) -> bool:
+        await asyncio.sleep(self.takes_seconds)
+        if self.fails:
+            raise Unreachable("no such host")
+        return self.allows
+
+
+def guarded(wire: Wire, other: Other, permit: WritePermit | None = None) -> Leadership:
+    settings = LeaseSettings(HOME, "lease", "me", guard=other)
+    return Leadership(client_of(wire), settings, clock=LoopClock(), log=get_log("test"), permit=permit)
+
+
+async def test_a_lease_is_neither_taken_nor_kept_where_something_else_forbids_it() -> None:
+    """S9: the next renewal ends the work, and the lease is given back."""
+    wire, other, work = wire_to("c"), Other(), Worked()
+    other.allows = False
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(_lost_at(guarded(wire, other), work), name="me")
+        await asyncio.sleep(30)
+        assert work.begun == []
+        assert holder(wire) == ""
+        other.allows = True
+        await asyncio.sleep(5)
+        assert work.is_at_work
+        other.allows = False
+        asked_at = asyncio.get_running_loop().time()
+        await task
+    assert work.ended[0] - asked_at < 2.5
+    assert holder(wire) == ""
+
+
+async def test_a_lease_of_which_nothing_is_known_is_not_renewed() -> None:
+    """S9: as if its API server was away: for a moment it costs nothing, and then the work."""
+    wire, other, work = wire_to("c"), Other(), Worked()
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(_lost_at(guarded(wire, other), work), name="me")
+        await asyncio.sleep(5)
+        other.fails = True
+        await asyncio.sleep(7)
+        other.fails = False
+        await asyncio.sleep(30)
+        assert work.is_at_work
+        other.fails = True
+        failed_at = asyncio.get_running_loop().time()
+        lost_at = await task
+    assert 5 < lost_at - failed_at < 11
+
+
+async def test_a_lease_counts_from_before_it_was_asked_whether_it_may_be_held() -> None:
+    """S9, D28: what forbids it may have come right after the answer."""
+    wire, other, clock = wire_to("c"), Other(), LoopClock()
+    other.takes_seconds = 3.0
+    permit, left = WritePermit(clock.boottime), list[float]()
+
+    async def work() -> None:
+        left.append(permit.seconds_left())
+
+    await guarded(wire, other, permit).run(work)
+    assert left[0] == pytest.approx(15.0 - 3.0, abs=0.1)
 
 
 async def test_a_conflict_alone_is_no_loss() -> None:

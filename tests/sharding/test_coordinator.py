@@ -6,11 +6,13 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from doubles.clock import LoopClock
 from doubles.transport import Wire, client_of, wire_to
 
+from mirror.model import names
 from mirror.runtime.environment import Environment
 from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
 from mirror.sharding.membership import MemberSettings
@@ -144,6 +146,35 @@ async def test_where_one_without_slots_leads_nothing_is_taken() -> None:
         await asyncio.sleep(2)
         assert not [what for what in work.of("one") if what != "assigning"]
         assert not task.done()
+
+
+@pytest.mark.parametrize("said", ["1 other", "8 other", "4 one"], ids=["none", "eight", "another version"])
+async def test_whose_watch_is_silent_gives_its_slots_back_all_the_same(said: str) -> None:
+    """S9: before it renews them it reads who assigns; within the renew deadline nothing of it is left."""
+    wire, work = wire_to("c"), Work()
+
+    def take(body: dict[str, Any]) -> None:
+        body["spec"]["holderIdentity"] = "other"
+        body["metadata"]["annotations"] = {names.SLOTS: said}
+
+    async with running(replica(wire, work, "one")):
+        await asyncio.sleep(10)
+        assert len(work.of("one")) == 5
+        wire.mute_watches("leases")
+        wire.server.edit("leases", names.LEASE, take, HOME)
+        await asyncio.sleep(16)
+        assert work.of("one") == []
+
+
+async def test_a_lease_of_who_assigns_that_was_deleted_costs_no_slot() -> None:
+    """Somebody did it by hand; it is made again with the next renewal."""
+    wire, work = wire_to("c"), Work()
+    async with running(replica(wire, work, "one")):
+        await asyncio.sleep(10)
+        wire.server.remove("leases", names.LEASE, HOME)
+        await asyncio.sleep(60)
+        assert len(work.of("one")) == 5
+        assert len([what for what in work.terms if not what.startswith("assigning")]) == 4
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
 
 import msgspec
 
@@ -31,6 +30,7 @@ from mirror.cli.worker.operations.overview import Row, Tally, rows
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS, SECRETS
+from mirror.model import names
 from mirror.workers.inventory import WorkerInventory
 from mirror.workers.spec import SECRET_SELECTOR
 
@@ -45,7 +45,8 @@ class Known:
     unread: int
     """How many collections have not been listed yet."""
     secrets: list[Object] = field(default_factory=list)
-    records: dict[str, list[Object]] = field(default_factory=dict)
+    records: list[Object] = field(default_factory=list)
+    """What the manager has written down of them, if it has."""
     placed: dict[Placed, str] = field(default_factory=dict)
     """Unfinished Jobs and the workers that are recorded on them."""
 
@@ -53,7 +54,7 @@ class Known:
         """All workers, as they are now."""
         if self.unread:
             return []
-        inventory = WorkerInventory.merged(map(WorkerInventory.of, chain.from_iterable(self.records.values())))
+        inventory = WorkerInventory.of(self.records[0] if self.records else None)
         return rows(self.secrets, inventory, Tally(unfinished=dict(Counter(self.placed.values()))))
 
     def take_jobs(self, kind: Kind, jobs: Jobs) -> None:
@@ -77,8 +78,8 @@ async def watch(where: Where, form: Format) -> None:
     """
     show = _screen if sys.stdout.isatty() and form in ("table", "wide") else _printer
     async with clusters.home(where) as home:
-        kinds, records = list(await home.kinds()), await home.record_names()
-        known = Known(unread=1 + len(records) + len(kinds))
+        kinds = list(await home.kinds())
+        known = Known(unread=2 + len(kinds))
         client = home.site.client
         cluster = Cluster(client, client.credentials, where.namespace)
         async with show(known, form) as tell, asyncio.TaskGroup() as scope:
@@ -89,14 +90,14 @@ async def watch(where: Where, form: Format) -> None:
             def take_secrets(found: Jobs) -> None:
                 known.secrets = list(found.all.values())
 
-            def take_record(name: str, found: Jobs) -> None:
-                known.records[name] = list(found.all.values())
+            def take_record(found: Jobs) -> None:
+                known.records = list(found.all.values())
 
             secrets = follow(cluster, SECRETS, namespace=where.namespace, labels=SECRET_SELECTOR)
             begin(secrets, take_secrets, "workers")
-            for name in records:
-                record = follow(cluster, CONFIGMAPS, namespace=where.namespace, fields=f"metadata.name={name}")
-                begin(record, partial(take_record, name), name)
+            named = f"metadata.name={names.WORKERS_CONFIGMAP}"
+            record = follow(cluster, CONFIGMAPS, namespace=where.namespace, fields=named)
+            begin(record, take_record, names.WORKERS_CONFIGMAP)
             for kind in kinds:
                 jobs = follow(cluster, kind.resource, namespace=None)
                 begin(jobs, partial(known.take_jobs, kind), kind.name)

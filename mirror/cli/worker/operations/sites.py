@@ -23,11 +23,9 @@ from mirror.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound
 from mirror.kube.kubeconfig import Cluster
 from mirror.kube.objects import JUNK, Object, decode_object
 from mirror.kube.requests import Request
-from mirror.kube.resources import CONFIGMAPS, LEASES, NAMESPACES, SECRETS, Resource
+from mirror.kube.resources import CONFIGMAPS, NAMESPACES, SECRETS, Resource
 from mirror.model import names
 from mirror.model.text import clean
-from mirror.sharding.board import slots_of
-from mirror.sharding.share import records_of
 from mirror.workers.inventory import WorkerInventory
 from mirror.workers.spec import SECRET_SELECTOR
 
@@ -216,7 +214,7 @@ class ManagementCluster:
         Raises:
             ClusterError: it may not be read, or the cluster cannot be asked.
         """
-        return WorkerInventory.merged(map(WorkerInventory.of, await self._records()))
+        return WorkerInventory.of(await self._record())
 
     async def origin(self) -> str:
         """The label value of the manager's mirrors: as it has recorded it, or else its default.
@@ -245,33 +243,17 @@ class ManagementCluster:
             raise ClusterError(f"{where}: {error}; use the version of mirror that the manager has") from error
 
     async def _recorded(self, annotation: str) -> str:
-        """What the managers have written down of themselves, the same in each record; empty: nothing."""
-        said = (one.annotations.get(annotation, "") for one in await self._records())
-        return next(filter(None, said), "")
+        """What managers have written down of themselves; empty: nothing."""
+        record = await self._record()
+        return record.annotations.get(annotation, "") if record is not None else ""
 
-    async def _records(self) -> list[Object]:
-        """The ConfigMaps in which workers are written down: one, or with slots one for each.
-
-        Raises:
-            ClusterError: one may not be read, or the cluster cannot be asked.
-        """
-        names_of_records = await self.record_names()
-        found = [await self.site.find(CONFIGMAPS, name, namespace=self.namespace) for name in names_of_records]
-        return [one for one in found if one is not None]
-
-    async def record_names(self) -> list[str]:
-        """Of those ConfigMaps; that of managers without slots for who may not read the Lease that says how many.
+    async def _record(self) -> Object | None:
+        """The ConfigMap in which workers are written down.
 
         Raises:
-            ClusterError: the cluster cannot be asked.
+            ClusterError: it may not be read, or the cluster cannot be asked.
         """
-        try:
-            lease = await self.site.find(LEASES, names.LEASE, namespace=self.namespace)
-        except ClusterError as trouble:
-            if not isinstance(trouble.__cause__, Forbidden):
-                raise
-            lease = None
-        return records_of(slots_of(lease))
+        return await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace)
 
     async def jobs(self) -> AsyncIterator[tuple[Kind, Object]]:
         """All Jobs of all namespaces, of every kind that the manager mirrors, whoever runs them.
