@@ -181,9 +181,9 @@ class Mirroring:
         worker. Work begins with the first of them; one that hangs delays its own Jobs only (D12), and those that have
         no worker yet. Before all that, those who have worked with another number of slots have ended (S10).
         """
-        await self.registry.take_over()
-        self.informers.list_anew()
-        self.registry.list_secrets_anew()
+        self._list_anew()
+        if await self.registry.take_over():
+            self._list_anew()
         await self.informers.wait_until_synced()
         await self.registry.wait_until_secrets_synced()
         await self.registry.lead()
@@ -203,6 +203,10 @@ class Mirroring:
                 settling.cancel()
                 await self.recorder.flush(FLUSH_SECONDS)
                 sending.cancel()
+
+    def _list_anew(self) -> None:
+        self.informers.list_anew()
+        self.registry.list_secrets_anew()
 
     async def _settle(self) -> None:
         """Look at what had to wait until every worker had its first chance."""

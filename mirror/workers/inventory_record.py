@@ -108,12 +108,13 @@ class InventoryRecord:
         self.known = await self._retrying("workers not read")(self._read_noting)
         self._set_written(dict(self.known.entries))
 
-    async def take_over(self) -> None:
+    async def take_over(self) -> bool:
         """Return once the number of slots of our share is in force; waits for as long as that takes (S10).
 
-        It may be called again and again, and writes nothing of workers. What is written may be read afterwards.
+        It writes nothing of workers, and says whether others have worked until then: what was read before that has to
+        be read anew, as what is written here.
         """
-        assigns, waited_for = self._share.assigns, None
+        assigns, waited_for, has_waited = self._share.assigns, None, False
         if assigns and not self._share.is_whole:
             self._mine = self._mine._replace(mark=uuid.uuid4().hex[:8])
         while True:
@@ -121,16 +122,17 @@ class InventoryRecord:
             found, mine = self._in_force, self._mine
             match next_step(found, mine, assigns=assigns, waited_for=waited_for):
                 case Step.BEGIN:
-                    return
+                    return has_waited
                 case Step.WRITE:
                     put = partial(self._put, to_write(found, mine, assigns=assigns))
                     await self._retrying("workers not written")(put)
                 case Step.WAIT_OUT:
                     assert found is not None
-                    seconds, waited_for = seconds_to_wait(found, mine), found.slots
+                    seconds, waited_for, has_waited = seconds_to_wait(found, mine), found.slots, True
                     self._log.warning("number of slots changes", before=found.slots, after=mine.slots, seconds=seconds)
                     await asyncio.sleep(seconds)
                 case Step.WAIT_FOR_ASSIGNER:
+                    has_waited = True
                     await asyncio.sleep(RETRY_SECONDS)
 
     async def _put(self, in_force: InForce) -> None:

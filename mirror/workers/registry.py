@@ -52,8 +52,7 @@ class Registry:
     ) -> None:
         """``workers`` is filled here; others may read it."""
         self.workers = workers
-        self.clock = environment.clock
-        self.log = environment.log
+        self.clock, self.log = environment.clock, environment.log
         self.kinds = settings.kinds
         self.origin = settings.origin
         self.rests = rests_of(settings.kinds)
@@ -125,9 +124,9 @@ class Registry:
             if entry.lost_since and name not in self.workers and self._settings.share.has(name):
                 self._add(name)
 
-    async def take_over(self) -> None:
-        """Return once as many slots as ours are in force: what others do ends before we know anything (S10)."""
-        await self._record.take_over()
+    async def take_over(self) -> bool:
+        """Return once as many slots as ours are in force (S10), and whether others have worked until then."""
+        return await self._record.take_over()
 
     async def lead(self) -> None:
         """We are the leader now: the record holds, and each worker has its first chance again.
