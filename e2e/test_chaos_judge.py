@@ -131,6 +131,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
     [
         (good_life, "none", 0),
         (copies.made_anew_after_its_lease, "fenced 1", 1),
+        (ends.deadline_in_place_of_a_lease, "none", 0),
         (copies.drained_to_west, "drained 1", 0),
         (copies.late_create_where_it_was_before, "drained 2", 0),
         (deletions.replaced_copy_before_it_starts_over, "started over 1", 0),

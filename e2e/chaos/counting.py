@@ -74,8 +74,11 @@ def _all_moves(story: Story) -> Iterator[Moving]:
 
 
 def _lease_ends(story: Story) -> int:
-    copies = (copy for mirrors in story.mirrors.values() for copy in mirrors)
-    return sum(any(is_ended_by_lease(body, copy.kind) for _, body in copy.bodies) for copy in copies)
+    return sum(
+        any(is_ended_by_lease(body, copy.kind, source.last) for _, body in copy.bodies)
+        for source in story.sources.values()
+        for copy in story.mirrors.get(source.owner, ())
+    )
 
 
 def _marks(story: Story) -> Mapping[str, int]:

@@ -16,6 +16,7 @@ import aiohttp
 
 from e2e.chaos.faults import insist
 from e2e.chaos.kinds import KINDS
+from e2e.chaos.users import LOST_PREFIX
 from e2e.chaos.world import NAMESPACE, Site, World
 from e2e.controlplane.client import StatusError
 from mirror.model import names
@@ -68,9 +69,11 @@ class Operators:
         with suppress(StatusError, aiohttp.ClientError, TimeoutError):
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 found = await client.list(path, labelSelector=f"{names.ORIGIN}={self._world.identity.origin}")
-                running = [one for one in found if kind.may_run(one)]
+                running = [one["metadata"]["name"] for one in found if kind.may_run(one)]
+                if self._world.is_losing:  # what waits for its lease to end, or to be moved, would do so no more
+                    running = [name for name in running if not name.startswith(LOST_PREFIX)]
                 if running:
-                    name = self._chance.choice(running)["metadata"]["name"]
+                    name = self._chance.choice(running)
                     await client.delete(f"{path}/{name}", propagation=propagation)
 
     @asynccontextmanager

@@ -111,11 +111,13 @@ def is_going(body: Json) -> bool:
     return "deletionTimestamp" in body["metadata"]
 
 
-def is_ended_by_lease(body: Json, kind: MirroredKind) -> bool:
-    """Whether a copy has ended by a deadline, and has the lease of a fence (D14)."""
+def is_ended_by_lease(body: Json, kind: MirroredKind, source: Json) -> bool:
+    """Whether a copy has ended by a deadline, which is that of a fence, and not the one that its user wants (D14)."""
     ended = kind.end(body) or {}
-    fences = body.get("metadata", {}).get("annotations") or {}
-    return ended.get("reason") == "DeadlineExceeded" and names.FENCE in fences
+    if ended.get("reason") != "DeadlineExceeded" or not annotation(body, names.FENCE):
+        return False
+    wanted = source.get("spec", {}).get("activeDeadlineSeconds")
+    return wanted is None or body["spec"].get("activeDeadlineSeconds", 0) < wanted
 
 
 def is_completed_for(source: Json, copy: Json, kind: MirroredKind) -> bool:

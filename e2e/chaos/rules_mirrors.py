@@ -152,7 +152,7 @@ def _may_replace(story: Story, source: Life, earlier: Life, later: Life) -> bool
         return False
     by = story.known_by(MANAGEMENT, later.born_at)
     is_unstarted = any(has_proved_unstarted(body, earlier.uid) for at, body in source.bodies if at <= by)
-    if is_unstarted or is_ended_by_lease(earlier.last, earlier.kind):
+    if is_unstarted or is_ended_by_lease(earlier.last, earlier.kind, source.last):
         return True
     told = [
         body for body in _told_at(story, source, earlier.cluster, earlier.gone_at) if placed_on(body) == earlier.cluster

@@ -63,7 +63,9 @@ def _of_expired(story: Story, source: Life, move: Moving) -> Iterator[str]:
     origin = move.said.origin
     by = story.known_by(origin, move.at)
     copies = (copy for copy in story.mirrors.get(source.owner, ()) if move.said.may_have_left(origin, copy.uid))
-    has_ended = any(is_ended_by_lease(body, copy.kind) for copy in copies for at, body in copy.bodies if at <= by)
+    has_ended = any(
+        is_ended_by_lease(body, copy.kind, move.body) for copy in copies for at, body in copy.bodies if at <= by
+    )
     yield "" if has_ended else "as if its lease had ended it"
 
 

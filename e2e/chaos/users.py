@@ -34,6 +34,8 @@ _LEAST_PAUSE, _MOST_PAUSE = 0.2, 1.2
 _OTHERS = {names.ORIGIN: "somebody-else", names.SOURCE_UID: "11111111-2222-3333-4444-555555555555"}
 _MOST = 120
 """Names in use, of all kinds: with more of them, nearly all would wait for a place in a long campaign."""
+LOST_PREFIX = "lost-"
+"""Of the names of what is submitted to who is about to be lost."""
 _LOST = ("Reschedule", "Wait", "Fence", "Reschedule", "Fence", "Reschedule")
 """The policies of what runs on a worker that is about to be lost; a kind that is not moved has one of each.
 
@@ -97,7 +99,7 @@ class Users:
         self._made += len(_LOST)
         for kind in KINDS.values():
             for number, policy in enumerate(_LOST if kind.can_move else dict.fromkeys(_LOST)):
-                name, endless = f"lost-{before + number}", kind.endless[number % len(kind.endless)]
+                name, endless = f"{LOST_PREFIX}{before + number}", kind.endless[number % len(kind.endless)]
                 body = endless(name, self._world.identity.managed_by)
                 annotations = {names.ON_WORKER_LOSS: policy, names.WORKER_ORDER: worker}
                 self._lost.append((kind, name))

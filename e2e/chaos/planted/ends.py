@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from e2e.chaos.history import Json, Restored, Version
 from e2e.chaos.planted.copies import RECREATE, RESCHEDULE
 from e2e.chaos.planted.writing import (
@@ -25,6 +27,7 @@ from e2e.chaos.planted.writing import (
     specified,
     true,
 )
+from mirror.model import names
 
 LEFT_ON_EAST = move("1, from east to west; left behind: east (uid m)")
 
@@ -53,6 +56,16 @@ def ended_as_its_controller_had_decided(draft: Draft) -> None:
 def deadline_of_its_own(draft: Draft) -> None:
     """D14: its user gave it a deadline, which it did not meet."""
     ended_by_a_deadline(draft, of=38)
+
+
+def deadline_in_place_of_a_lease(draft: Draft) -> None:
+    """D14: its copy has a lease, which is no longer than its user's deadline."""
+    deadline_of_its_own(draft)
+    for number, one in enumerate(draft.records):
+        if isinstance(one, Version) and one.cluster == "east" and one.body is not None:
+            body = specified(one.body, activeDeadlineSeconds=38)
+            body["metadata"]["annotations"] |= {names.FENCE: "true"}
+            draft.records[number] = replace(one, body=body)
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -182,7 +195,11 @@ def ended_by_a_deadline(draft: Draft, *, of: int) -> None:
 
 
 GOOD: tuple[Callable[[Draft], None], ...] = (lost_by_a_restore,)
-GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (ended_as_its_controller_had_decided, deadline_of_its_own)
+GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (
+    ended_as_its_controller_had_decided,
+    deadline_of_its_own,
+    deadline_in_place_of_a_lease,
+)
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     end_that_no_copy_had: {"true-end"},
     end_for_another_reason: {"true-end"},
