@@ -46,7 +46,7 @@ def said(wire: Wire) -> str:
 
 
 def change(one: InventoryRecord, worker: str, uid: str) -> None:
-    one.change(one.known.with_entry(worker, Entry(uid=uid)))
+    one.put(worker, Entry(uid=uid))
 
 
 async def test_each_writes_its_own_and_leaves_those_of_others() -> None:
@@ -86,10 +86,11 @@ async def test_what_was_no_worker_any_more_and_is_one_again_stays_one() -> None:
     east = await begun(wire, EAST)
     change(east, "east", "u")
     await east.write()
-    east.change(east.known.forget("east"))
+    east.forget("east")
     await east.write()
     north = await begun(wire, NORTH)
-    north.change(north.known.without(FORMER + "u").with_entry("north", Entry(uid="u")))
+    north.drop(FORMER + "u")
+    change(north, "north", "u")
     await north.write()
     change(east, "east", "v")
     await east.write()
