@@ -340,6 +340,7 @@ class Informer:
 
     async def _finish_list(self, version: str, taker: turns.Taker) -> None:
         await self._writer.finish_list(version, taker, weight=self._hooks.weight)
+        self._note_heard()  # while others had their turn, nobody listened
         self._version = version  # not before: a list that is cut off here is to be made anew
         if self.is_absent:
             self._state = Listing()

@@ -237,6 +237,8 @@ class InventoryRecord:
                 entries.pop(name, None)
         self.known = WorkerInventory(entries)
         self._set_written(dict(found.entries))
+        if entries != found.entries:
+            self.write_soon()
 
     def _is_ours(self, name: str) -> bool:
         """Whether nobody else writes this entry; those of clusters that are no workers any more are all slots'."""

@@ -101,6 +101,9 @@ class OthersRecord(InventoryRecord):
     async def write(self) -> None:
         """As ``put``."""
 
+    def _merge(self, found: WorkerInventory) -> None:
+        """The watch shows entries; read is only which number of slots is in force."""
+
     async def read(self) -> None:
         """Return once it is known, or that there is none."""
         await self._informer.wait_until_synced()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mirror.workers.connection import State
 from mirror.workers.inventory import IdentityRejected
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
@@ -18,15 +19,34 @@ class SlotRegistry(Registry):
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
         if self._record.has_uid(worker.name, uid):
-            await super().accept_identity(worker, uid)
+            try:
+                await super().accept_identity(worker, uid)
+            except IdentityRejected:
+                await self._accept_again(worker, uid)
             return
         await self._record.refresh()
-        await super().accept_identity(worker, uid)
+        is_new = self._record.known.entry(worker.name).uid != uid
         try:
+            await super().accept_identity(worker, uid)
             self._record.known.check_alone(worker.name, uid)
-        except IdentityRejected:
-            entry = self._record.known.entry(worker.name)
-            self._record.put(worker.name, msgspec.structs.replace(entry, uid=""))
-            if self.is_leading:
-                await self._record.write()
+        except BaseException:  # cancelled, or not stored as far as we know: it may be all the same
+            if is_new:
+                self._withdraw(worker)
             raise
+
+    async def _accept_again(self, worker: Worker, uid: str) -> None:
+        """What was known of others may be old; of two that have one cluster, who was never connected withdraws."""
+        await self._record.refresh()
+        try:
+            await super().accept_identity(worker, uid)
+        except IdentityRejected:
+            known = self._record.known
+            other = known.entry(known.registered_as(worker.name, uid) or "")
+            if known.entry(worker.name).state != State.CONNECTED.value == other.state:
+                self._withdraw(worker)
+            raise
+
+    def _withdraw(self, worker: Worker) -> None:
+        """It is not known which cluster it is; that is written soon."""
+        entry = self._record.known.entry(worker.name)
+        self._record.put(worker.name, msgspec.structs.replace(entry, uid=""))

@@ -256,8 +256,8 @@ FAULTS = (
     PlantedFault(
         "who takes over judges before it has heard anything",
         "workers/registry.py",
-        "        self._is_leading = True\n        self._settling_since = self.clock.monotonic()\n",
-        "        self._is_leading = True\n",
+        "        self.is_leading = True\n        self._settling_since = self.clock.monotonic()\n",
+        "        self.is_leading = True\n",
     ),
     PlantedFault(
         "a queue's reset is another controller's write",

@@ -8,7 +8,7 @@ MOVE_FAULTS = (
     PlantedFault(
         "moves go on while most workers are lost",
         "controllers/move_turns.py",
-        "            if _are_most(lost, len(self._living())):\n                return MOST_ARE_LOST\n",
+        "            if _are_most(lost, self._workers.living):\n                return MOST_ARE_LOST\n",
         "            if False:\n                return MOST_ARE_LOST\n",
         "guards",
     ),
