@@ -122,7 +122,7 @@ class JobController:
     ) -> tuple[Orphans, Syncer]:
         """What works on the keys of both queues; they share how many requests go on at a time."""
         writes, parallel, live_check = PodWrites(client, events), ParallelRequests(), LiveCheck(client)
-        pace = Pace(client, parallel, self.queue)
+        pace = Pace(client, parallel, behind=lambda: self.queue.ready > 0)
         metrics, log = self._metrics, self._log
         tools = Tools(
             jobs=self.jobs,

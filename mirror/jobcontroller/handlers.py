@@ -153,8 +153,6 @@ class Handlers:
             self._finalizer_seen(old, new)
         if new.owner is not None:
             self._finalizer_seen(new, new)
-            if new.pod.phase == "Succeeded" != old.pod.phase:
-                self._succeeded(new)
             return
         self._clean_orphan(new)
         if changed_hands or labels_of(old) != labels_of(new):
@@ -168,18 +166,6 @@ class Handlers:
         if not now.pod.has_finalizer:
             self._removal_seen(job, now)
         self._batch(job)
-
-    def _succeeded(self, pod: CachedPod) -> None:
-        """Once the last pod of a Job has succeeded there is nothing to wait for, so it is synced at once.
-
-        Beyond upstream, which gathers for its second all the same. So do we after failures: they are not urgent.
-        """
-        job = self._owner_of(pod)
-        memory = self._memories.find(job.metadata.uid) if job is not None else None
-        if job is None or memory is None or self._pods.has_unfinished(job):
-            return
-        if memory.expected.are_met(self._clock.monotonic()):
-            self._queue.add_after(job.key, 0)
 
     def _pod_gone(self, pod: CachedPod, *, is_final: bool) -> None:
         """H6: gone, or going."""

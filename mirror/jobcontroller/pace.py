@@ -6,12 +6,13 @@ Where neither the limit nor the server is what everybody waits for, everything i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from mirror.jobcontroller.decide.values import Constants
-from mirror.jobcontroller.parallel_requests import CROWD, ParallelRequests
+from mirror.jobcontroller.parallel_requests import ParallelRequests
 from mirror.kube.client import Client
-from mirror.runtime.queue import WorkQueue
 
 TURN_SECONDS = 2.0
 SHORTEST_TURN = 20
@@ -21,30 +22,21 @@ SHORTEST_TURN = 20
 class Pace:
     """Asked by each sync."""
 
-    def __init__(self, client: Client, parallel: ParallelRequests, queue: WorkQueue[str]) -> None:
+    def __init__(self, client: Client, parallel: ParallelRequests, *, behind: Callable[[], bool]) -> None:
         """Put together what it asks.
 
         Args:
             client: whose rate limit counts.
             parallel: how much is under way.
-            queue: whether Jobs wait for a sync while as many as may be are being synced.
+            behind: whether Jobs wait for a sync while as many as may be are being synced.
         """
         self._client = client
         self._parallel = parallel
-        self._queue = queue
+        self._is_behind = behind
 
-    def may_put_off(self, key: str, removed: int) -> bool:
-        """Whether a status write that is not urgent should be left to the next one.
-
-        So it is while requests or Jobs wait, and where the next sync of a large Job begins at once.
-
-        Args:
-            key: of the Job.
-            removed: how many finalizers the sync has removed, which the status is about.
-        """
-        if self._client.is_saturated or self._parallel.is_crowded or self._queue.ready > 0:
-            return True
-        return removed >= CROWD and self._queue.is_wanted(key)
+    def may_put_off(self) -> bool:
+        """Whether a status write that is not urgent should be left to the next one: while requests wait."""
+        return self._client.is_saturated or self._parallel.is_crowded or self._is_behind()
 
     def turn(self, constants: Constants) -> Constants:
         """The constants of one turn: a big Job takes as many pods as the limit lets through in some seconds.

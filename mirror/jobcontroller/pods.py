@@ -66,7 +66,6 @@ class PodIndex:
     Invariants: a pod controlled by a Job is either *open*, or *settled*: finished, without our finalizer, and seen in
     that state, with those labels, by a sync of its Job. Only open ones are walked by a sync, so that the cost of one
     does not grow with what the Job has done. ``_settled`` names all of these, ``_failed`` keeps those that failed.
-    ``_unfinished`` counts, for each Job that has some, the pods that have not ended.
     ``_orphans`` are the pods without controller, ``_tracked`` those with our finalizer.
     """
 
@@ -74,7 +73,6 @@ class PodIndex:
         self._open: defaultdict[Controller, dict[Name, CachedPod]] = defaultdict(dict)
         self._failed: defaultdict[Controller, dict[Name, CachedPod]] = defaultdict(dict)
         self._settled: set[Name] = set()
-        self._unfinished: dict[Controller, int] = {}
         self._orphans = ByLabel()
         self._tracked = ByLabel()
 
@@ -95,10 +93,6 @@ class PodIndex:
         """The settled pods of a Job that failed."""
         found = self._failed.get(_as_controller(job))
         return list(found.values()) if found else []
-
-    def has_unfinished(self, job: Object) -> bool:
-        """Whether a Job controls a pod that has not ended."""
-        return _as_controller(job) in self._unfinished
 
     def settle(self, job: Object, pods: Iterable[CachedPod]) -> None:
         """A sync has looked at these: those that are over need not be looked at again."""
@@ -134,7 +128,6 @@ class PodIndex:
             return
         elif not settled:
             self._open[_controller_of(pod, owner)][name] = pod
-            self._count_unfinished(pod, owner, 1)
         else:
             self._settled.add(name)
             if pod.pod.phase == "Failed":
@@ -147,20 +140,10 @@ class PodIndex:
         if owner is None:
             self._orphans.remove(pod)
             return
-        if owner.kind == JOBS.kind:
-            self._count_unfinished(pod, owner, -1)
         self._settled.discard(name)
         controller = _controller_of(pod, owner)
         _drop(self._open, controller, name)
         _drop(self._failed, controller, name)
-
-    def _count_unfinished(self, pod: CachedPod, owner: OwnerReference, change: int) -> None:
-        if pod.pod.is_finished:
-            return
-        controller = _controller_of(pod, owner)
-        count = self._unfinished.pop(controller, 0) + change
-        if count:
-            self._unfinished[controller] = count
 
 
 def _as_controller(job: Object) -> Controller:

@@ -73,8 +73,8 @@ class Tools:
     add_after: Callable[[str, float], None]
     turn: Callable[[Constants], Constants]
     """The constants for one turn: smaller ones while the rate limit is what everybody waits for."""
-    may_put_off: Callable[[str, int], bool]
-    """Whether a status that the next sync will store anyway may wait for it; by key, and finalizers removed."""
+    may_put_off: Callable[[], bool]
+    """Whether a status that the next sync will store anyway may wait for it."""
 
 
 @dataclass(slots=True)
@@ -290,8 +290,8 @@ class Syncer:
             gone, error = stripped.uids, stripped.error
         settled = settle(tracking, gone, tools.clock.now())
         if settled.flush:
-            if not settled.is_finished and error is None and tools.may_put_off(job.key, len(gone)):
-                # The uncounted uids on record let the next sync's first write do.
+            if not settled.is_finished and error is None and tools.may_put_off():
+                # Everybody waits: the uncounted uids on record let the next sync's first write do.
                 tools.add_after(job.key, self._behaviour.constants.batch_period_seconds)
                 return
             with _saying("removing uncounted pods from status"):

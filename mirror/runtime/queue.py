@@ -30,7 +30,8 @@ from mirror.runtime.lanes import HasRoom, Lanes
 
 K = TypeVar("K", bound=Hashable)
 
-QUIET_KEYS, QUIET_WAIT_SECONDS = 4, 15.0
+QUIET_KEYS = 4
+QUIET_WAIT_SECONDS = 15.0
 RETRY = Backoff(first=0.005, most=60.0)
 FRESH_BEFORE_A_LOOK = 8
 LOOKS_A_TURN = 16
@@ -283,10 +284,6 @@ class WorkQueue(Generic[K]):
             self._timer.cancel()
             self._timer = None
         self._wake()
-
-    def is_wanted(self, key: K) -> bool:
-        """Whether a key is to be worked on now, or again as soon as the work on it ends."""
-        return key in self._since
 
     @property
     def ready(self) -> int:

@@ -164,7 +164,6 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.bench_kinds": "measures for half an hour",
     "python -m e2e.bench idle burst --runs 3": "measures for some minutes",
     "python -m e2e.bench_jobs": "measures for an hour",
-    "python -m e2e.bench_jobs trace": "measures for some minutes",
     "python -m e2e.controlplane up --workers 1": "starts control planes, and waits for Ctrl-C",
     "python -m e2e.controlplane up --bare --workers 1": "starts control planes, and waits for Ctrl-C",
     "kubectl get workloads -n team-a": _QUEUES,

@@ -84,7 +84,7 @@ async def test_a_pod_whose_patch_fails_is_counted_once() -> None:
         world.wire.arrange("patch", "pods", Refused(500, "InternalError", "no"), name=first)
         world.node.succeed(first)
         world.node.succeed(second)
-        await world.settle(0.5)
+        await world.settle(1.5)
         status = world.status()
         assert len(status["uncountedTerminatedPods"]["succeeded"]) == 1
         assert status["succeeded"] == 1
@@ -101,7 +101,7 @@ async def test_a_failed_patch_of_an_indexed_success_delays_the_end() -> None:
         (pod,) = world.pods()
         world.wire.arrange("patch", "pods", Refused(500, "InternalError", "no"))
         world.node.succeed(pod)
-        await world.settle(0.5)
+        await world.settle(1.5)
         assert "Complete" not in world.conditions()
         await world.settle(5)
         assert "Complete" in world.conditions()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from doubles.clock import LoopClock
 from doubles.transport import MemoryTransport, wire_to
 
 from mirror.jobcontroller.decide.values import Constants
@@ -14,26 +13,16 @@ from mirror.jobcontroller.parallel_requests import AT_ONCE, CROWD, FEWEST, Paral
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
-from mirror.runtime.queue import WorkQueue
 
 pytestmark = pytest.mark.looptime
 
 
 def pace(qps: float, burst: int) -> tuple[Pace, Limiter]:
-    limiter, together, queue = parts(qps, burst)
-    return Pace(client_with(limiter), together, queue), limiter
-
-
-def parts(qps: float = 0, burst: int = 1) -> tuple[Limiter, ParallelRequests, WorkQueue[str]]:
-    """What a pace asks; the queue's keys are synced one at a time."""
-    clock = LoopClock()
-    return Limiter(qps, burst, clock.monotonic), ParallelRequests(), WorkQueue(lambda _: "", clock=clock, lane_limit=1)
-
-
-def client_with(limiter: Limiter) -> Client:
     wire = wire_to("c")
+    limiter = Limiter(qps, burst, wire.clock.monotonic)
     credentials = Credentials(Endpoint("https://c", None), Identity())
-    return Client("c", credentials, limiter, transport=MemoryTransport(wire), wall=wire.clock.wall)
+    client = Client("c", credentials, limiter, transport=MemoryTransport(wire), wall=wire.clock.wall)
+    return Pace(client, ParallelRequests(), behind=lambda: False), limiter
 
 
 @pytest.mark.parametrize(
@@ -80,17 +69,22 @@ async def test_a_status_may_be_put_off_only_while_requests_wait() -> None:
     """T13 otherwise."""
     found, limiter = pace(10, 1)
     assert limiter.acquire_nowait()
-    assert not found.may_put_off("a", 1)
+    assert not found.may_put_off()
     async with asyncio.TaskGroup() as scope:
         scope.create_task(limiter.acquire(), name="wait")
         await asyncio.sleep(0)
-        assert found.may_put_off("a", 1)
+        assert found.may_put_off()
 
 
 async def test_a_status_may_be_put_off_while_the_server_is_what_is_waited_for() -> None:
-    """Without a limit, too: what counts is how much is under way, and whether Jobs wait for their turn."""
-    limiter, together, queue = parts()
-    answered, found = asyncio.Event(), Pace(client_with(limiter), together, queue)
+    """Without a limit, too: what counts is how much is under way, and how many Jobs wait for their turn."""
+    wire = wire_to("c")
+    credentials = Credentials(Endpoint("https://c", None), Identity())
+    limiter = Limiter(0, 1, wire.clock.monotonic)
+    client = Client("c", credentials, limiter, transport=MemoryTransport(wire), wall=wire.clock.wall)
+    together, answered = ParallelRequests(), asyncio.Event()
+    waiting: list[str] = []
+    found = Pace(client, together, behind=lambda: len(waiting) > 5)
 
     async def wait_for_answer(_: int) -> None:
         await answered.wait()
@@ -98,28 +92,14 @@ async def test_a_status_may_be_put_off_while_the_server_is_what_is_waited_for() 
     async with asyncio.TaskGroup() as scope:
         scope.create_task(together.each(range(CROWD - 1), wait_for_answer, name="many"), name="many")
         await asyncio.sleep(0.1)
-        assert not found.may_put_off("a", 1)
+        assert not found.may_put_off()
         scope.create_task(together.each(range(1), wait_for_answer, name="one"), name="one")
         await asyncio.sleep(0.1)
-        assert found.may_put_off("a", 1)
+        assert found.may_put_off()
         answered.set()
-    assert not found.may_put_off("a", 1)
-    queue.add("b")
-    assert found.may_put_off("a", 1)
-
-
-async def test_the_second_status_of_a_large_job_is_left_to_a_sync_that_begins_at_once() -> None:
-    """It holds hundreds of uids, as the first, and the next sync writes as many anyway."""
-    limiter, together, queue = parts()
-    found = Pace(client_with(limiter), together, queue)
-    queue.add("a")
-    await queue.take()
-    assert not found.may_put_off("a", CROWD)
-    queue.add("a")
-    assert found.may_put_off("a", CROWD)
-    assert not found.may_put_off("a", CROWD - 1)  # of a small one everything is written as upstream does it
-    assert not found.may_put_off("b", CROWD)
-    queue.done("a")
+    assert not found.may_put_off()
+    waiting.extend("abcdef")
+    assert found.may_put_off()
 
 
 class Measured:

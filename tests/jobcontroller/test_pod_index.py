@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cached import AT, GENERATED, cached_job, cached_pod, owned_by
+from cached import GENERATED, cached_job, cached_pod, owned_by
 
 from mirror.batch.label_selectors import MISSING, LabelSelector, selector_of
 from mirror.jobcontroller.pods import PodIndex
@@ -36,24 +36,6 @@ def test_a_pod_is_open_until_a_sync_has_seen_it_finished_and_stripped() -> None:
     assert names(index.open_of(JOB)) == ["runs", "over", "done"]
     index.settle(JOB, index.open_of(JOB))
     assert names(index.open_of(JOB)) == ["runs", "over"]
-
-
-def test_a_job_has_unfinished_pods_until_the_last_has_ended_or_is_gone() -> None:
-    """Deleting is not ending; whose pod it was counts, also where it changes hands."""
-    index = PodIndex()
-    runs, going = cached_pod("runs", owner=OWNER), cached_pod("going", owner=OWNER, deletionTimestamp=AT)
-    foreign = cached_job("other", uid="job-2")
-    other = cached_pod("other", owner=owned_by(foreign))
-    assert not index.has_unfinished(JOB)
-    for pod in (runs, going, other):
-        index.change(None, pod)
-    index.change(runs, cached_pod("runs", owner=OWNER, phase="Succeeded"))
-    assert index.has_unfinished(JOB)
-    index.change(going, None)
-    assert not index.has_unfinished(JOB)
-    assert index.has_unfinished(foreign)
-    index.change(other, cached_pod("other", owner=OWNER))
-    assert (index.has_unfinished(JOB), index.has_unfinished(foreign)) == (True, False)
 
 
 def test_only_failed_pods_are_kept_apart() -> None:
