@@ -290,7 +290,7 @@ async def test_a_manager_that_may_not_list_jobs_is_not_ready(log_lines: list[dic
 async def test_a_manager_that_may_not_keep_its_record_is_not_ready(
     verb: str, done: str, log_lines: list[dict[str, object]]
 ) -> None:
-    """No worker connects, or none for the first time: it names the ConfigMap, once in the log, and recovers."""
+    """No worker connects, or none for the first time: it names the ConfigMap, in the log, and recovers."""
     wire = wire_to("management")
     wire.arrange(verb, "configmaps", forbidden(), times=999)
     wire.server.put("secrets", {"metadata": {"name": "east", "namespace": HOME, "labels": {names.WORKER: "true"}}})
@@ -302,7 +302,8 @@ async def test_a_manager_that_may_not_keep_its_record_is_not_ready(
         what = f"ConfigMap {HOME}/jobmirror-workers of the management cluster not {done}"
         why = f"{what}: 403 Forbidden: you may not; the permissions to grant are in config/rbac"
         assert readiness["workers"]() == (False, why)
-        assert [line["because"] for line in log_lines if line["event"] == f"workers not {done}"] == [why]
+        logged = [line["because"] for line in log_lines if line["event"] == f"workers not {done}"]
+        assert (set(logged), len(logged) <= 2) == ({why}, True), "who takes over reads it, and who follows workers"
         wire.restore()
         await asyncio.sleep(60)
         assert readiness["workers"]() == (True, "0/1 workers ready")

@@ -31,7 +31,7 @@ class SlotRegistry(Registry):
             self._record.known.check_alone(worker.name, uid)
         except BaseException:  # cancelled, or not stored as far as we know: it may be all the same
             if is_new:
-                self._withdraw(worker)
+                self._withdraw(worker, uid)
             raise
 
     async def _accept_again(self, worker: Worker, uid: str) -> None:
@@ -43,10 +43,11 @@ class SlotRegistry(Registry):
             known = self._record.known
             other = known.entry(known.registered_as(worker.name, uid) or "")
             if known.entry(worker.name).state != State.CONNECTED.value == other.state:
-                self._withdraw(worker)
+                self._withdraw(worker, uid)
             raise
 
-    def _withdraw(self, worker: Worker) -> None:
-        """It is not known which cluster it is; that is written soon."""
+    def _withdraw(self, worker: Worker, uid: str) -> None:
+        """It is not this cluster, if that is what is known of it; written soon."""
         entry = self._record.known.entry(worker.name)
-        self._record.put(worker.name, msgspec.structs.replace(entry, uid=""))
+        if entry.uid == uid:
+            self._record.put(worker.name, msgspec.structs.replace(entry, uid=""))

@@ -18,8 +18,8 @@ SLOT_FAULTS = (
     _fault(
         "a Lease counts from when its renewal was answered",
         "runtime/leadership.py",
-        "        self._hold(asked_at)\n        return True\n\n    async def _create",
-        "        self._hold(self._clock.boottime())\n        return True\n\n    async def _create",
+        "        self._held_since = since = min(asked_at, self._guarded_at)\n",
+        "        self._held_since = since = self._clock.boottime()\n",
     ),
     _fault(
         "a slot is worked on for longer than its Lease lasts",
