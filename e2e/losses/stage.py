@@ -107,7 +107,7 @@ class _Running:
             self.waits_for = await anext(self.story)
         except StopAsyncIteration:
             self.is_over = True
-        except Exception as error:  # noqa: BLE001 - the other stories go on, and this one is told of at the end
+        except Exception as error:  # noqa: BLE001 - the other stories go on, and this one is raised at the end
             self.wrong, self.is_over = error, True
 
 

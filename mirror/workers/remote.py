@@ -1,4 +1,4 @@
-"""Workers of other replicas, as the record tells: known to whoever assigns workers, and asked nothing (S1)."""
+"""Workers of other replicas, as the record has them: known to whoever assigns workers, and asked nothing (S1)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class OthersRecord(InventoryRecord):
         on_entry: Callable[[str, Entry], None],
         log: Log,
     ) -> None:
-        """``on_entry``: told of each worker that it says something new of."""
+        """``on_entry``: called for each worker of which it says something new."""
         super().__init__(management, namespace, annotations={}, log=log, share=share, lease_seconds=lease_seconds)
         self._on_entry = on_entry
         self._shown: Mapping[str, str] = {}
