@@ -128,6 +128,7 @@ class Leadership:
         # When the last write that gave us the lease was asked for: others count from when it was carried out.
         self._held_since = 0.0
         self._guarded_at = float("inf")  # when the guard was asked last
+        self._is_denied = False  # by the guard
         self._term = ("", 0)
         self.is_leader = False
         # Since when the API server fails to answer for the Lease; None: it does answer, or the Lease is another's.
@@ -156,16 +157,21 @@ class Leadership:
 
     async def _acquire(self) -> None:
         while True:
+            is_worth_it = False
             try:
                 is_taken = await self._try_to_take()
             except (KubeError, TimeoutError) as error:
                 self._note_obstacle(error)
+                is_worth_it = isinstance(error, Conflict)
             else:
                 self.obstacle, self._failing_since = "", None
                 if is_taken:
                     return
+                is_worth_it = not self._is_denied
             period = self._settings.retry_period_seconds
-            await asyncio.sleep(min(period, self._until_free()) * (1 + 0.1 * self._chance.random()))
+            # It is tried as soon as it may be free, unless something else keeps us from it: that takes its time.
+            delay = min(period, self._until_free()) if is_worth_it else period
+            await asyncio.sleep(delay * (1 + 0.1 * self._chance.random()))
 
     def _note_obstacle(self, error: KubeError | TimeoutError) -> None:
         """What waiting will not mend is logged once, and what ``obstacle`` says of readiness.
@@ -237,7 +243,8 @@ class Leadership:
         settings = self._settings
         if settings.guard is not None:
             self._guarded_at = self._clock.boottime()
-            if not await settings.guard():
+            self._is_denied = not await settings.guard()
+            if self._is_denied:
                 return False
         if not (self.is_leader and self._body):
             try:

@@ -55,21 +55,23 @@ class Step(Enum):
     """Only who assigns changes the number."""
 
 
-def next_step(found: InForce | None, mine: InForce, *, assigns: bool, waited_for: int | None) -> Step:
+def next_step(found: InForce | None, mine: InForce, *, assigns: bool, waited_for: InForce | None) -> Step:
     """What who begins to work does.
 
     Args:
         found: what the record says; None: there is no record, so nobody has worked yet.
         mine: of who begins.
         assigns: it holds the Lease of whoever assigns, or leads alone.
-        waited_for: the number that it has waited for, since it holds that Lease.
+        waited_for: what it has waited for, since it holds that Lease: one with longer Leases may have come since.
     """
     if found is None:
         return Step.WRITE
     if found.slots != mine.slots:
         if not assigns:
             return Step.WAIT_FOR_ASSIGNER
-        return Step.WRITE if waited_for == found.slots else Step.WAIT_OUT
+        if waited_for is None or waited_for.slots != found.slots or waited_for.lease_seconds < found.lease_seconds:
+            return Step.WAIT_OUT
+        return Step.WRITE
     if mine.slots == 1:
         return Step.BEGIN  # what it may do depends on that Lease itself
     is_said = found.lease_seconds >= mine.lease_seconds and (not assigns or found.mark == mine.mark)

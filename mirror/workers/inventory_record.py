@@ -128,7 +128,7 @@ class InventoryRecord:
                     await self._retrying("workers not written")(put)
                 case Step.WAIT_OUT:
                     assert found is not None
-                    seconds, waited_for, has_waited = seconds_to_wait(found, mine), found.slots, True
+                    seconds, waited_for, has_waited = seconds_to_wait(found, mine), found, True
                     self._log.warning("number of slots changes", before=found.slots, after=mine.slots, seconds=seconds)
                     await asyncio.sleep(seconds)
                 case Step.WAIT_FOR_ASSIGNER:
@@ -244,6 +244,10 @@ class InventoryRecord:
         """Whether nobody else writes this entry; those of clusters that are no workers any more are all slots'."""
         return self._share.has(name) and (self._share.slot is None or not name.startswith(FORMER))
 
+    def _may_write(self, name: str) -> bool:
+        """Whether an entry is ours, or we have changed it; how short others' are written is not our business."""
+        return self._is_ours(name) or self.known.entries.get(name) != self._written.get(name)
+
     async def _read_noting(self) -> WorkerInventory:
         with self._noting("read"):
             return await self._read()
@@ -262,7 +266,8 @@ class InventoryRecord:
     async def _write_changes(self) -> None:
         known, in_force = dict(self.known.entries), self._in_force
         texts, written = self._texts.of(known), self._written_texts
-        data: dict[str, str | None] = {name: text for name, text in texts.items() if written.get(name) != text}
+        differing = (name for name, text in texts.items() if written.get(name) != text)
+        data: dict[str, str | None] = {name: texts[name] for name in differing if self._may_write(name)}
         data |= {name: None for name in written if name not in texts}
         if not data and (self._written_annotations == self._annotations or not known):
             self._written = known  # but for what is left out of it

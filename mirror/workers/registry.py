@@ -29,7 +29,7 @@ from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySett
 from mirror.workers.secret_provider import own_secrets
 from mirror.workers.spec import WorkerSpec
 from mirror.workers.worker import Worker
-from mirror.workers.worker_entries import entry_of
+from mirror.workers.worker_entries import entry_of, left_over
 
 SETTLED_AFTER_SECONDS = 10.0
 FORGET_SECONDS = 60.0
@@ -203,6 +203,13 @@ class Registry:
                 self._metrics.forget_worker(name)
                 self._hooks.listener.on_worker_forgotten(name)
                 self.log.info("worker forgotten", worker=name)
+        share, has_sources_on = self._settings.share, self._hooks.listener.has_sources_on
+        of_record = left_over(self._record.known.entries, self.workers) if share.follows else ()
+        for name in [
+            one for one in of_record if share.has(one) and not (self._is_declared(one) or has_sources_on(one))
+        ]:
+            self._record.forget(name)
+            self.log.info("worker forgotten", worker=name, because="its declaration went while nobody led")
 
     def _is_declared(self, name: str) -> bool:
         """Whether something declares a worker, or may do so as long as not all that could is known."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Container, Iterator
 from datetime import datetime
 
 import msgspec
 
 from mirror.workers.connection import State
 from mirror.workers.declarations import Declarations, recorded
-from mirror.workers.inventory import Entry
+from mirror.workers.inventory import FORMER, Entry
 from mirror.workers.worker import Worker
 
 
@@ -40,6 +41,11 @@ def entry_of(worker: Worker, before: Entry, declarations: Declarations, *, has_s
     if entry == before:
         return before
     return msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=_written(connection.since))
+
+
+def left_over(entries: Collection[str], workers: Container[str]) -> Iterator[str]:
+    """Workers of which only the record knows: each keeps its cluster from another name (D19)."""
+    return (name for name in entries if name not in workers and not name.startswith(FORMER))
 
 
 def _reason_of(worker: Worker) -> str:

@@ -15,6 +15,7 @@ from doubles.world import HOME, WAITING, RunningManager, World, manager_of, two_
 
 from mirror.model import names
 from mirror.workers import mirrors as mirror_store
+from mirror.workers.inventory import FORMER
 
 pytestmark = pytest.mark.looptime
 
@@ -460,3 +461,16 @@ async def test_a_worker_that_gets_another_name_and_prefix_loses_what_has_no_sour
         await manager.settle()
         assert world.mirror("east", "train", f"{after}default") is not None
         assert list(world.record()) == ["north"]
+
+
+async def test_a_worker_that_nothing_declares_any_more_when_a_manager_begins_is_forgotten() -> None:
+    """D15: nobody led when its Secret went; where its mirrors lived stays known (D19)."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        await manager.settle(5)
+    world.management.server.remove("secrets", "east", HOME)
+    async with manager_of(world) as manager:
+        await manager.settle(700)
+    recorded = world.management.server.get("configmaps", names.WORKERS_CONFIGMAP, HOME)["data"]
+    assert [name.startswith(FORMER) for name in recorded] == [True]

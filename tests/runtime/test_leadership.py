@@ -168,8 +168,10 @@ class Other:
         self.allows = True
         self.fails = False
         self.takes_seconds = 0.0
+        self.calls = 0
 
     async def __call__(self) -> bool:
+        self.calls += 1
         await asyncio.sleep(self.takes_seconds)
         if self.fails:
             raise Unreachable("no such host")
@@ -228,6 +230,23 @@ async def test_a_lease_counts_from_before_it_was_asked_whether_it_may_be_held() 
 
     await guarded(wire, other, permit).run(work)
     assert left[0] == pytest.approx(15.0 - 3.0, abs=0.1)
+
+
+async def test_what_forbids_a_lease_that_is_free_is_asked_in_its_time() -> None:
+    """S9: it is a request, each time."""
+    wire, other, work = wire_to("c"), Other(), Worked()
+    spec = {"holderIdentity": "other", "leaseDurationSeconds": 15}
+    wire.server.put("leases", {"metadata": {"name": "lease", "namespace": HOME}, "spec": spec})
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(_lost_at(guarded(wire, other), work), name="me")
+        await asyncio.sleep(5)
+        other.allows, other.calls = False, 0
+        await asyncio.sleep(60)
+        assert other.calls <= 31
+        other.fails, other.calls = True, 0
+        await asyncio.sleep(60)
+        assert other.calls <= 31
+        await stopped(task)
 
 
 async def test_a_conflict_alone_is_no_loss() -> None:

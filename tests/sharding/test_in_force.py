@@ -48,13 +48,14 @@ def test_a_part_of_a_second_counts_as_a_whole_one() -> None:
         (None, FOUR, False, None, Step.WRITE),
         (InForce(1), ONE, True, None, Step.BEGIN),
         (InForce(1), FOUR, True, None, Step.WAIT_OUT),
-        (InForce(1), FOUR, True, 1, Step.WRITE),
+        (InForce(1), FOUR, True, InForce(1), Step.WRITE),
         (InForce(1), FOUR, False, None, Step.WAIT_FOR_ASSIGNER),
         (FOUR, ONE, True, None, Step.WAIT_OUT),
-        (FOUR, ONE, True, 4, Step.WRITE),
-        (FOUR, ONE, True, 8, Step.WAIT_OUT),
+        (FOUR, ONE, True, FOUR, Step.WRITE),
+        (FOUR, ONE, True, FOUR._replace(lease_seconds=10.0), Step.WAIT_OUT),
+        (FOUR, ONE, True, EIGHT, Step.WAIT_OUT),
         (FOUR, EIGHT, True, None, Step.WAIT_OUT),
-        (FOUR, EIGHT, False, 4, Step.WAIT_FOR_ASSIGNER),
+        (FOUR, EIGHT, False, FOUR, Step.WAIT_FOR_ASSIGNER),
         (FOUR, FOUR, True, None, Step.BEGIN),
         (FOUR, FOUR._replace(mark="c"), True, None, Step.WRITE),
         (FOUR, FOUR._replace(mark=""), False, None, Step.BEGIN),
@@ -65,7 +66,7 @@ def test_a_part_of_a_second_counts_as_a_whole_one() -> None:
     ],
 )
 def test_what_who_begins_does(
-    found: InForce | None, mine: InForce, waited_for: int | None, step: Step, *, assigns: bool
+    found: InForce | None, mine: InForce, waited_for: InForce | None, step: Step, *, assigns: bool
 ) -> None:
     assert next_step(found, mine, assigns=assigns, waited_for=waited_for) is step
 
@@ -74,9 +75,8 @@ def test_what_who_begins_does(
 @pytest.mark.parametrize("mine", [ONE, FOUR._replace(mark="c", lease_seconds=60.0), EIGHT._replace(mark="d")])
 def test_who_has_written_begins(found: InForce | None, mine: InForce) -> None:
     """Whatever was there before."""
-    waited = found.slots if found is not None else None
     written = InForce.of(str(to_write(found, mine, assigns=True)))
-    assert next_step(written, mine, assigns=True, waited_for=waited) is Step.BEGIN
+    assert next_step(written, mine, assigns=True, waited_for=found) is Step.BEGIN
 
 
 def test_that_leases_last_longer_is_never_taken_back() -> None:

@@ -14,7 +14,7 @@ from mirror.model import names
 from mirror.sharding.share import EVERYTHING, Share
 from mirror.sharding.slots import slot_of_worker
 from mirror.telemetry.logs import get_log
-from mirror.workers.inventory import FORMER, Entry
+from mirror.workers.inventory import FORMER, MOST_BYTES, Entry
 from mirror.workers.inventory_record import InventoryRecord
 
 pytestmark = pytest.mark.looptime
@@ -192,3 +192,33 @@ async def test_an_answer_that_is_lost_is_read() -> None:
     wire.arrange("create", "configmaps", Fault.LOSE_ANSWER)
     await begun(wire, ASSIGNER)
     assert said(wire).startswith("2 30 ")
+
+
+async def test_what_a_reading_shows_to_be_lost_is_written_again() -> None:
+    """D14: an end of leases that is known but stored no more is stored before another lease is sent."""
+    wire = wire_to("c")
+    east = await begun(wire, EAST)
+    east.put("east", Entry(uid="e", fenced_until="2026-01-01T00:00:00Z"))
+    await east.write()
+    wire.server.edit("configmaps", names.WORKERS_CONFIGMAP, lambda body: body["data"].update(east='{"uid":"e"}'), HOME)
+    await east.refresh()
+    assert not east.is_written("east")
+    await east.write()
+    assert east.is_written("east")
+    text = wire.server.get("configmaps", names.WORKERS_CONFIGMAP, HOME)["data"]["east"]
+    assert json.loads(text)["fencedUntil"] == "2026-01-01T00:00:00Z"
+
+
+async def test_where_it_is_too_much_for_one_it_shortens_what_is_its_own() -> None:
+    """Each holder would write all entries of all others, else."""
+    wire = wire_to("c")
+    east, north = await begun(wire, EAST), await begun(wire, NORTH)
+    east.put("east", Entry(uid="e", reason="r" * 1000))
+    await east.write()
+    mine = [name for number in range(200) if NORTH.has(name := f"north-{number}")]
+    for name in mine:
+        north.put(name, Entry(uid=name, reason="r" * (MOST_BYTES // len(mine))))
+    await north.write()
+    data = wire.server.get("configmaps", names.WORKERS_CONFIGMAP, HOME)["data"]
+    assert len(json.loads(data["east"])["reason"]) == 1000
+    assert sum(map(len, data.values())) < MOST_BYTES
