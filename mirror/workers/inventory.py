@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 
 import msgspec
 
@@ -163,15 +164,18 @@ class WorkerInventory:
         """Another worker that has this cluster; of several, the first by name."""
         return min((other for other in self._by_uid.get(uid, ()) if other != worker), default=None)
 
-    def forget(self, worker: str) -> None:
-        """Drop a worker, but for where the mirrors live that may be left on its cluster (D19)."""
+    def forget(self, worker: str, *, at: str) -> None:
+        """Drop a worker, but for where the mirrors live that may be left on its cluster (D19); ``at``: the time."""
         entry = self.entry(worker)
         self.drop(worker)
         if entry.uid:
-            self.drop(FORMER + entry.uid)  # it becomes the newest of them
-            self.put(FORMER + entry.uid, Entry(namespace_prefix=entry.namespace_prefix))
-            for oldest in [name for name in self._entries if name.startswith(FORMER)][:-MOST_FORMER]:
+            self.put(FORMER + entry.uid, Entry(namespace_prefix=entry.namespace_prefix, since=at))
+            former = sorted((name for name in self._entries if name.startswith(FORMER)), key=self._since)
+            for oldest in former[:-MOST_FORMER]:
                 self.drop(oldest)
+
+    def _since(self, worker: str) -> str:
+        return self._entries[worker].since
 
     def prefix_on(self, worker: str, uid: str) -> str | None:
         """The namespace prefix in use on a cluster, under whatever name it is, or was, registered; None: it never was.
@@ -270,3 +274,8 @@ def _brief(entry: Entry) -> Entry:
     incomplete = {kind: fields[:LONGEST_BRIEF] for kind, fields in entry.incomplete.items()}
     reason = entry.reason[:LONGEST_BRIEF]
     return msgspec.structs.replace(entry, reason=reason, remark="", declared=said, incomplete=incomplete)
+
+
+def written(moment: datetime | None) -> str:
+    """A time as it is recorded; empty for None."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""

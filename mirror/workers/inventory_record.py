@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 
 import tenacity
@@ -23,7 +24,7 @@ from mirror.model import names
 from mirror.sharding.in_force import InForce, Step, next_step, seconds_to_wait, to_write
 from mirror.sharding.share import EVERYTHING, Share
 from mirror.telemetry.logs import Log
-from mirror.workers.inventory import FORMER, NOTHING, Entry, EntryTexts, WorkerInventory
+from mirror.workers.inventory import FORMER, NOTHING, Entry, EntryTexts, WorkerInventory, written
 
 RETRY_SECONDS = 1.0
 MOST_CONFLICTS = 10
@@ -80,9 +81,9 @@ class InventoryRecord:
         if self.known.drop(worker):
             self.write_soon()
 
-    def forget(self, worker: str) -> None:
+    def forget(self, worker: str, *, at: datetime) -> None:
         """See ``WorkerInventory.forget``; it is written soon."""
-        self.known.forget(worker)
+        self.known.forget(worker, at=written(at))
         self.write_soon()
 
     def is_written(self, worker: str) -> bool:
@@ -265,10 +266,10 @@ class InventoryRecord:
 
     async def _write_changes(self) -> None:
         known, in_force = dict(self.known.entries), self._in_force
-        texts, written = self._texts.of(known), self._written_texts
-        differing = (name for name, text in texts.items() if written.get(name) != text)
+        texts, stored = self._texts.of(known), self._written_texts
+        differing = (name for name, text in texts.items() if stored.get(name) != text)
         data: dict[str, str | None] = {name: texts[name] for name in differing if self._may_write(name)}
-        data |= {name: None for name in written if name not in texts}
+        data |= {name: None for name in stored if name not in texts}
         if not data and (self._written_annotations == self._annotations or not known):
             self._written = known  # but for what is left out of it
             return

@@ -199,7 +199,7 @@ class Registry:
                 self.workers.remove(name)
                 if task := self._tasks.pop(name, None):
                     task.cancel()
-                self._record.forget(name)
+                self._record.forget(name, at=self.clock.now())
                 self._metrics.forget_worker(name)
                 self._hooks.listener.on_worker_forgotten(name)
                 self.log.info("worker forgotten", worker=name)
@@ -208,7 +208,7 @@ class Registry:
         for name in [
             one for one in of_record if share.has(one) and not (self._is_declared(one) or has_sources_on(one))
         ]:
-            self._record.forget(name)
+            self._record.forget(name, at=self.clock.now())
             self.log.info("worker forgotten", worker=name, because="its declaration went while nobody led")
 
     def _is_declared(self, name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from datetime import datetime
 
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
@@ -92,7 +93,7 @@ class OthersRecord(InventoryRecord):
     def drop(self, worker: str) -> None:
         """As ``put``."""
 
-    def forget(self, worker: str) -> None:
+    def forget(self, worker: str, *, at: datetime) -> None:
         """As ``put``."""
 
     def write_soon(self) -> None:

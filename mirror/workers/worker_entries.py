@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator
-from datetime import datetime
 
 import msgspec
 
 from mirror.workers.connection import State
 from mirror.workers.declarations import Declarations, recorded
-from mirror.workers.inventory import FORMER, Entry
+from mirror.workers.inventory import FORMER, Entry, written
 from mirror.workers.worker import Worker
 
 
@@ -31,7 +30,7 @@ def entry_of(worker: Worker, before: Entry, declarations: Declarations, *, has_s
     entry = msgspec.structs.replace(
         before,
         state=connection.state.value,
-        lost_since=_written(connection.lost_since),
+        lost_since=written(connection.lost_since),
         reason=_reason_of(worker),
         declared=declared,
         remark=declarations.remark(worker.name),
@@ -40,7 +39,7 @@ def entry_of(worker: Worker, before: Entry, declarations: Declarations, *, has_s
     entry = entry.with_more(worker.refusal, worker.unserved_kinds if has_slot else (), worker.incomplete_kinds)
     if entry == before:
         return before
-    return msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=_written(connection.since))
+    return msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=written(connection.since))
 
 
 def left_over(entries: Collection[str], workers: Container[str]) -> Iterator[str]:
@@ -52,8 +51,3 @@ def _reason_of(worker: Worker) -> str:
     """What is wrong with it: why it is unreachable, what its declaration says, what is left out of its mirrors."""
     problems = "; ".join(map(str, worker.problems))
     return "; ".join(part for part in (worker.connection.because, problems, worker.watches.excess) if part)
-
-
-def _written(moment: datetime | None) -> str:
-    """As it is recorded; empty for None."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""

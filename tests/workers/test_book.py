@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from doubles.jobs import as_object
 
-from mirror.workers.inventory import MOST_FORMER, Entry, IdentityRejected, WorkerInventory, encode
+from mirror.workers.inventory import FORMER, MOST_FORMER, Entry, IdentityRejected, WorkerInventory, encode
 
 BOOK = WorkerInventory({"east": Entry(uid="e"), "west": Entry(uid="w"), "new": Entry(state="Lost")})
 
@@ -70,8 +70,8 @@ def test_a_worker_may_be_the_cluster_of_one_that_is_no_more() -> None:
 def test_a_forgotten_cluster_leaves_its_prefix() -> None:
     """Mirrors may be there; bounded, the oldest goes first."""
     inventory = WorkerInventory({"east": Entry(uid="e", namespace_prefix="a-"), "new": Entry(state="Lost")})
-    inventory.forget("east")
-    inventory.forget("new")
+    inventory.forget("east", at="2026-01-01T00:00:00Z")
+    inventory.forget("new", at="2026-01-01T00:00:01Z")
     assert (
         inventory.prefix_on("north", "e"),
         inventory.prefix_on("north", "new"),
@@ -89,9 +89,20 @@ def test_a_forgotten_cluster_leaves_its_prefix() -> None:
     )
     for number in range(MOST_FORMER):
         inventory.put("east", Entry(uid=f"u{number}"))
-        inventory.forget("east")
+        inventory.forget("east", at=f"2026-01-02T00:{number // 60:02}:{number % 60:02}Z")
     assert (len(inventory.entries), inventory.prefix_on("north", "e"), inventory.prefix_on("north", "u0")) == (
         MOST_FORMER,
         None,
         "",
     )
+
+
+def test_of_former_clusters_the_oldest_goes_first() -> None:
+    """D19: whatever they are called; the record has its entries by name."""
+    inventory = WorkerInventory({})
+    for number in range(MOST_FORMER + 1):
+        inventory.put("east", Entry(uid=f"u{999 - number}"))
+        inventory.forget("east", at=f"2026-01-02T00:{number // 60:02}:{number % 60:02}Z")
+        inventory = WorkerInventory(dict(sorted(inventory.entries.items())))
+    assert len(inventory.entries) == MOST_FORMER
+    assert (f"{FORMER}u999" in inventory.entries, f"{FORMER}u{999 - MOST_FORMER}" in inventory.entries) == (False, True)

@@ -60,7 +60,7 @@ def test_commands_see_it_in_what_is_written(entry: Entry, said: Object | None, i
 def test_a_worker_that_is_forgotten_is_not_dead_for_ever() -> None:
     """Its name may be used again; where its mirrors live stays known."""
     inventory = WorkerInventory({"east": Entry(uid="u", state="Lost", gone_by="a", namespace_prefix="p-")})
-    inventory.forget("east")
+    inventory.forget("east", at="")
     assert inventory.entry("east") == Entry()
     assert [entry.gone_by for entry in inventory.entries.values()] == [""]
     assert inventory.prefix_on("east", "u") == "p-"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 
 import pytest
 from doubles.managers import HOME
@@ -86,7 +87,7 @@ async def test_what_was_no_worker_any_more_and_is_one_again_stays_one() -> None:
     east = await begun(wire, EAST)
     change(east, "east", "u")
     await east.write()
-    east.forget("east")
+    east.forget("east", at=datetime(2026, 1, 1, tzinfo=UTC))
     await east.write()
     north = await begun(wire, NORTH)
     north.drop(FORMER + "u")
