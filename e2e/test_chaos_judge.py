@@ -17,12 +17,12 @@ from e2e.chaos.counting import summary
 from e2e.chaos.history import EraBegun, Fault, Restored
 from e2e.chaos.judging import RULES, judge
 from e2e.chaos.kinds import DRILL, KINDS, MirroredKind
-from e2e.chaos.planted import copies, deletions, ends, kinds, moves, operators, statuses
+from e2e.chaos.planted import copies, deletions, ends, kinds, moves, operators, statuses, turns
 from e2e.chaos.planted.writing import BASE, Draft, good_life, moved, wrote
 from e2e.chaos.story import tell
 
 Plant = Callable[[Draft], None]
-ROOMS = (copies, deletions, ends, moves, operators, statuses)
+ROOMS = (copies, deletions, ends, moves, operators, statuses, turns)
 GOOD: tuple[Plant, ...] = tuple(plant for room in ROOMS for plant in room.GOOD)
 GOOD_OF_JOBS: tuple[Plant, ...] = (*deletions.GOOD_OF_JOBS, *ends.GOOD_OF_JOBS, *operators.GOOD_OF_JOBS)
 PLANTED: dict[Plant, set[str]] = {plant: broken for room in ROOMS for plant, broken in room.PLANTED.items()}
@@ -122,7 +122,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "ends: CompletionsReached 1",
         "judged: one-copy 1, second-copy 1, recorded-first 2, foreign 2, deleted-rightly 2, left-behind 2, "
         "never-back 4, true-end 1, ended 1",
-        "nothing to judge: moves, closed, seed, lease, capacity, log",
+        "nothing to judge: in-turn, moves, closed, seed, lease, capacity, log",
     ]
 
 

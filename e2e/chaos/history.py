@@ -65,6 +65,8 @@ class Request(msgspec.Struct, frozen=True, tag="request"):
     key: str
     code: int
     resource: str = "jobs"
+    process: str = ""
+    """Of the manager, as the Lease begins to name it: ``manager-0_4711``; empty: it did not say."""
 
 
 class Fault(msgspec.Struct, frozen=True, tag="fault"):

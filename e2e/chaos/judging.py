@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from e2e.chaos import rules_deletions, rules_mirrors, rules_moves, rules_operators, rules_sources
+from e2e.chaos import rules_deletions, rules_mirrors, rules_moves, rules_operators, rules_sources, rules_turns
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Record
 from e2e.chaos.story import Story, tell
@@ -14,6 +14,7 @@ RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "second-copy": rules_mirrors.second_copies_have_a_reason,
     "recorded-first": rules_mirrors.recorded_first,
     "foreign": rules_mirrors.nothing_foreign,
+    "in-turn": rules_turns.writes_come_in_turn,
     "deleted-rightly": rules_deletions.deleted_rightly,
     "left-behind": rules_mirrors.no_mirror_is_left,
     "never-back": rules_sources.never_back,

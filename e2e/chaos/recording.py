@@ -20,6 +20,7 @@ from e2e.chaos import history
 from e2e.chaos.etcd import Compacted, Etcd, Stored
 from e2e.chaos.history import Fault, Json, Record, Request, Restored, Version
 from e2e.chaos.kinds import KINDS
+from e2e.chaos.own_machine import process_of
 
 _READS = ("get", "list", "watch")
 _RETRY_SECONDS = 0.05
@@ -155,6 +156,7 @@ def _request(cluster: str, event: Json) -> Request | None:
         key=f"{about.get('namespace', '')}/{about.get('name', '')}",
         code=event.get("responseStatus", {}).get("code", 0),
         resource=about["resource"],
+        process=process_of(event.get("userAgent", "")),
     )
 
 

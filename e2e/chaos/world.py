@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from e2e import drills, shipped
+from e2e.chaos import own_machine
 from e2e.chaos.etcd import Etcd
 from e2e.chaos.kinds import KINDS
 from e2e.chaos.recording import Recorder
@@ -201,7 +202,7 @@ async def _manager(
     account = await shipped.account(management.cluster, identity.namespace, granted)
     own = management.proxies[number].kubeconfig(account)
     manager = ManagerProcess(management.cluster, identity=identity, settings={**settings, "kubeconfig": str(own)})
-    manager.run_as(drills.MANAGER)
+    manager.run_as(own_machine.command({own_machine.NAME: f"manager-{number}"}, drills.MANAGER))
     stack.push_async_callback(_close, manager)
     await manager.prepare()
     return manager

@@ -84,9 +84,9 @@ def phase(at: float, name: str) -> Phase:
     return Phase(BASE + at, name)
 
 
-def wrote(at: float, verb: str, cluster: str, *, key: str = KEY, code: int = 200) -> Request:
+def wrote(at: float, verb: str, cluster: str, *, key: str = KEY, code: int = 200, process: str = "") -> Request:
     """A manager's request."""
-    return Request(BASE + at + 0.1, BASE + at, cluster, USER, verb, "", key, code)
+    return Request(BASE + at + 0.1, BASE + at, cluster, USER, verb, "", key, code, process=process)
 
 
 # -- objects -----------------------------------------------------------------------------------------------------------
