@@ -17,16 +17,17 @@ from e2e.chaos.counting import summary
 from e2e.chaos.history import EraBegun, Fault, Restored
 from e2e.chaos.judging import RULES, judge
 from e2e.chaos.kinds import DRILL, KINDS, MirroredKind
-from e2e.chaos.planted import copies, deletions, ends, kinds, moves, operators, statuses, turns
+from e2e.chaos.planted import copies, deletions, ends, kinds, losers, moves, operators, sizes, statuses, turns
 from e2e.chaos.planted.writing import BASE, Draft, good_life, moved, wrote
 from e2e.chaos.story import tell
 
 Plant = Callable[[Draft], None]
-ROOMS = (copies, deletions, ends, moves, operators, statuses, turns)
+ROOMS = (copies, deletions, ends, losers, moves, operators, statuses, turns)
 GOOD: tuple[Plant, ...] = tuple(plant for room in ROOMS for plant in room.GOOD)
-GOOD_OF_JOBS: tuple[Plant, ...] = (*deletions.GOOD_OF_JOBS, *ends.GOOD_OF_JOBS, *operators.GOOD_OF_JOBS)
+ROOMS_OF_JOBS = (deletions, ends, operators, sizes)
+GOOD_OF_JOBS: tuple[Plant, ...] = tuple(plant for room in ROOMS_OF_JOBS for plant in room.GOOD_OF_JOBS)
 PLANTED: dict[Plant, set[str]] = {plant: broken for room in ROOMS for plant, broken in room.PLANTED.items()}
-PLANTED_OF_JOBS: dict[Plant, set[str]] = {**ends.PLANTED_OF_JOBS, **operators.PLANTED_OF_JOBS}
+PLANTED_OF_JOBS: dict[Plant, set[str]] = {**ends.PLANTED_OF_JOBS, **operators.PLANTED_OF_JOBS, **sizes.PLANTED_OF_JOBS}
 
 
 def named(plant: Callable[..., None]) -> str:

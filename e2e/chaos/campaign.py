@@ -59,11 +59,17 @@ class Campaign:
         """Whether what was counted goes along with a move: so it does in every other campaign."""
         return bool(self.seed % 2)
 
+    @property
+    def suspends_losers(self) -> bool:
+        """Whether copies that lose are kept, suspended: so they are in two campaigns of four."""
+        return bool(self.seed // 2 % 2)
+
     async def play(self, say: Callable[[str], None] = print) -> list[Breach]:
         """Play it, and judge its history."""
         recorder = Recorder(self.path)
         try:
-            async with built(self.workers, seeds_progress=self.seeds_progress) as world:
+            chosen = {"seeds_progress": self.seeds_progress, "suspends_losers": self.suspends_losers}
+            async with built(self.workers, **chosen) as world:
                 await self._play_in(world, recorder, say)
         finally:
             recorder.close()
@@ -87,6 +93,7 @@ class Campaign:
                 lost_after_seconds=LOST_AFTER_SECONDS,
                 move_rate=MOVE_RATE,
                 move_limit=MOVE_LIMIT,
+                suspends_losers=self.suspends_losers,
             )
         )
         users = Users(world, random.Random(f"{self.seed}/users"))
@@ -162,8 +169,11 @@ async def _what_has_not_settled(world: World) -> str:
         lacking += [f"{kind.name} {source['metadata']['name']} goes on" for source in going]
         for worker in scene.workers:
             await kind.hurry(scene.client_of(worker), NAMESPACE)
-            for uid, name in await _mirrors_on(world, kind, worker):
-                if places.get(uid) != worker:
+            for mirror in await _mirrors_on(world, kind, worker):
+                uid = _source_of(mirror)
+                is_kept = world.suspends_losers and uid in places and not kind.may_run(mirror)
+                if places.get(uid) != worker and not is_kept:
+                    name = f"{kind.name} {mirror['metadata']['name']}"
                     lacking.append(f"{name} is on {worker}, its source on {places.get(uid)}")
     return lacking[0] if lacking else ""
 
@@ -174,7 +184,8 @@ async def _what_is_left(world: World) -> str:
     for kind in KINDS.values():
         left += [f"{kind.name} {one['metadata']['name']}" for one in await _sources(world, kind)]
         for worker in world.scene.workers:
-            left += [f"{name} on {worker}" for _, name in await _mirrors_on(world, kind, worker)]
+            found = await _mirrors_on(world, kind, worker)
+            left += [f"{kind.name} {one['metadata']['name']} on {worker}" for one in found]
     return f"{left[0]} is left" if left else ""
 
 
@@ -183,12 +194,14 @@ async def _sources(world: World, kind: MirroredKind) -> list[Json]:
     return [one for one in found if kind.managed_by(one) == world.identity.managed_by]
 
 
-async def _mirrors_on(world: World, kind: MirroredKind, worker: str) -> list[tuple[str, str]]:
-    """The uids of their sources, and what they are called."""
+async def _mirrors_on(world: World, kind: MirroredKind, worker: str) -> list[Json]:
     selector = f"{names.ORIGIN}={world.identity.origin}"
-    found = await world.scene.client_of(worker).list(kind.resource.path(NAMESPACE), labelSelector=selector)
-    metadata = (one["metadata"] for one in found)
-    return [(one["labels"].get(names.SOURCE_UID, ""), f"{kind.name} {one['name']}") for one in metadata]
+    return await world.scene.client_of(worker).list(kind.resource.path(NAMESPACE), labelSelector=selector)
+
+
+def _source_of(mirror: Json) -> str:
+    """The uid of its source."""
+    return str(mirror["metadata"]["labels"].get(names.SOURCE_UID, ""))
 
 
 def _note_logs(world: World, recorder: Recorder) -> None:

@@ -36,6 +36,8 @@ class Opening(msgspec.Struct, frozen=True, tag="opening"):
     move_rate: float = 0.0
     """Moves a second, and of each source in all; 0: as many as it likes."""
     move_limit: int = 0
+    suspends_losers: bool = False
+    """Whether copies that were left on a lost worker and do not count stay there, suspended, once it is back."""
 
 
 class Version(msgspec.Struct, frozen=True, tag="version"):

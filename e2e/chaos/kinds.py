@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from e2e import drills
 from e2e.chaos.history import Json
@@ -57,6 +57,8 @@ class MirroredKind:
     """Fields of ``spec`` that no rule asks for."""
     can_move: bool = False
     """Whether one is moved from a lost worker."""
+    resized: Callable[[Json, random.Random], Json | None] | None = None
+    """A merge patch that gives one another size; None: this one has a size for ever. Without it, all have."""
     made: Callable[[str, str, random.Random], Json]
     """One as users submit it, of a name and ``managedBy``: how long it runs and how it ends is random."""
     endless: tuple[Maker, ...]
@@ -123,14 +125,45 @@ def condition(body: Json, kind: str) -> Json | None:
 # -- Jobs, run by Kubernetes' own controllers --------------------------------------------------------------------------
 
 
+def _ended_by_policy(name: str, managed_by: str | None = None, **more: Any) -> Json:
+    """Two successes are enough, and those that still run then are ended."""
+    policy = {"rules": [{"succeededCount": 2}]}
+    return indexed(name, managed_by, completions=4, parallelism=1, successPolicy=policy, **more)
+
+
+def _limited_per_index(name: str, managed_by: str | None = None, **more: Any) -> Json:
+    """Its second index fails each time, and the others go on."""
+    limits = {"backoffLimit": 100, "backoffLimitPerIndex": 1}
+    fails = {"exit-code-index-1": "1"}
+    return indexed(name, managed_by, completions=4, parallelism=2, pods=fails, **{**more, **limits})
+
+
+_FORMS: dict[Callable[..., Json], int] = {
+    job: 60,
+    indexed: 24,  # as large as it is parallel, so that it may get another size
+    _ended_by_policy: 8,
+    _limited_per_index: 8,
+}
+"""How many Jobs in a hundred are of each."""
+
+
 def _some_job(name: str, managed_by: str, chance: random.Random) -> Json:
-    form = indexed if chance.random() < 0.3 else job
+    form = chance.choices(list(_FORMS), list(_FORMS.values()))[0]
     run_for = chance.choices(list(_RUN_FOR), list(_RUN_FOR.values()))[0]
     exit_code, backoff_limit = int(chance.random() < 0.15), chance.choice((0, 2))
     found = form(name, managed_by, run_for=run_for, exit_code=exit_code, backoffLimit=backoff_limit)
     if chance.random() < 0.1:
         found["spec"]["activeDeadlineSeconds"] = chance.choice(_DEADLINES)
     return found
+
+
+def _resized_job(body: Json, chance: random.Random) -> Json | None:
+    """Only one with indexes that is as large as it is parallel may change, and both at once."""
+    spec = body["spec"]
+    if spec.get("completionMode") != "Indexed" or spec.get("completions") != spec.get("parallelism"):
+        return None
+    size = chance.randint(1, 6)
+    return {"spec": {"completions": size, "parallelism": size}}
 
 
 async def _end_pods(client: Client, namespace: str) -> None:
@@ -174,12 +207,16 @@ JOB = MirroredKind(
     ends={"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"},
     left_out=("template", "selector"),
     can_move=True,
+    resized=_resized_job,
     made=_some_job,
     endless=(
         partial(job, run_for="never"),
         partial(indexed, run_for="never"),
         # Not endless, but longer than leases are: it is about what it has counted by then.
         partial(indexed, run_for="10s", completions=80, parallelism=2),
+        # These count meanwhile, too, and end by what is counted.
+        partial(_ended_by_policy, run_for="40s"),
+        partial(_limited_per_index, run_for="40s"),
     ),
     hurry=_end_pods,
     served=_served_anyway,

@@ -150,6 +150,26 @@ def _message(body: Json, kind: str) -> str:
     return str(found.get("message", "")) if found else ""
 
 
+def is_elastic(body: Json) -> bool:
+    """Whether it has indexes and is as large as it is parallel: then it may get another size, and successes fewer."""
+    spec = body["spec"]
+    has_indexes = spec.get("completionMode") == "Indexed" and spec.get("completions") is not None
+    return has_indexes and spec["completions"] == spec.get("parallelism")
+
+
+def indexes_of(body: Json, text: str) -> set[int]:
+    """Those of a text that an object of this size has; it had more before it was made smaller."""
+    found = indexes(text)
+    return {one for one in found if one < body["spec"]["completions"]} if is_elastic(body) else found
+
+
+def least_succeeded(body: Json, status: Json) -> int:
+    """How many successes an object of this size has at least, which had this status: those of its indexes are left."""
+    if is_elastic(body):
+        return len(indexes_of(body, status.get("completedIndexes", "")))
+    return int(status.get("succeeded", 0))
+
+
 def indexes(text: str) -> set[int]:
     """Those of a text such as ``0-2,5``."""
     found: set[int] = set()

@@ -54,9 +54,9 @@ def _lets_go(story: Story, copy: Life, source: Json, at: float) -> bool:
     """Whether a source that says this has no use for this copy any more.
 
     It is being deleted, or is somebody else's by now (D1, D10); it is recorded elsewhere, or has left this copy behind,
-    which has not won by being Complete (D14); it has ended, and this copy is not the one that ran, or its retention is
-    over (D8); another copy is recorded, and its user wants it to start over (D11); it has stopped on a worker that is
-    drained (D15); nothing of it ever ran there (D31).
+    which has not won by being Complete (D14), unless settings keep such copies where nobody needs their name; it has
+    ended, and this copy is not the one that ran, or its retention is over (D8); another copy is recorded, and its user
+    wants it to start over (D11); it has stopped on a worker that is drained (D15); nothing of it ever ran there (D31).
     """
     kind, placed, recorded = copy.kind, placed_on(source), recorded_uid(source)
     if is_going(source) or kind.managed_by(source) != story.opening.managed_by:
@@ -64,6 +64,8 @@ def _lets_go(story: Story, copy: Life, source: Json, at: float) -> bool:
     moves, is_over = moves_of(source), kind.end(source) is not None
     is_elsewhere = placed not in ("", copy.cluster)
     if moves.has_left(copy.cluster, copy.uid):
+        if story.opening.suspends_losers and is_elsewhere:
+            return False
         return is_over or not is_completed_for(source, copy.last_untouched, kind)
     if is_elsewhere and recorded != copy.uid:
         return True

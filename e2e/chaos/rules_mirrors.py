@@ -100,9 +100,17 @@ def no_mirror_is_left(story: Story) -> Verdicts:
             elif mirror.exists_at(settled):
                 if source is None or not source.exists_at(settled):
                     text = f"{mirror} on {mirror.cluster} has no source"
-                elif placed_on(source.content_at(settled)) != mirror.cluster:
+                elif placed_on(source.content_at(settled)) != mirror.cluster and not _is_kept(
+                    story, source.content_at(settled), mirror, settled
+                ):
                     text = f"{mirror} is on {mirror.cluster}, recorded elsewhere"
             yield Breach("left-behind", at, text) if text else None
+
+
+def _is_kept(story: Story, source: Json, mirror: Life, at: float) -> bool:
+    """Whether settings want this copy kept, which was left there and does not run."""
+    is_left = moves_of(source).may_have_left(mirror.cluster, mirror.uid)
+    return story.opening.suspends_losers and is_left and not mirror.kind.may_run(mirror.content_at(at))
 
 
 def _overlap(story: Story, source: Life | None, first: Life, second: Life) -> Breach | None:

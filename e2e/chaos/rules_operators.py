@@ -53,7 +53,7 @@ def seeds_hold(story: Story) -> Verdicts:
             state = annotation(resumed, names.SEED)
             if not state and not (story.opening.seeds_progress and _is_moved_here(source, copy)):
                 continue
-            told = _had_counted(story, source, copy)
+            told = _had_counted(story, source, copy, resumed["spec"].get("completions"))
             yield _seed_of(story, copy, state, resumed, told)
 
 
@@ -74,10 +74,11 @@ def _is_moved_here(source: Life, copy: Life) -> bool:
     return moves_of(said).count > 0 and placed_on(said) == copy.cluster
 
 
-def _had_counted(story: Story, source: Life, copy: Life) -> list[_Progress]:
-    """What its source may have counted when a copy was made."""
+def _had_counted(story: Story, source: Life, copy: Life, size: int | None) -> list[_Progress]:
+    """What its source may have counted when a copy was made, of what this copy has: it may be smaller when it runs."""
     since = story.stored_since(copy.cluster, copy.born_at) - LATE_SECONDS
-    return [_Progress.of(body) for body in source.contents_between(since, story.known_by(MANAGEMENT, copy.born_at))]
+    bodies = source.contents_between(since, story.known_by(MANAGEMENT, copy.born_at))
+    return [_Progress.of(body, most=size) for body in bodies]
 
 
 def _seed_of(story: Story, copy: Life, state: str, resumed: Json, told: list[_Progress]) -> Breach | None:
@@ -112,13 +113,19 @@ class _Progress:
     failed: int
 
     @classmethod
-    def of(cls, body: Json) -> _Progress:
-        """Without ``completions`` one success ends a Job, so that a success is no progress of it."""
+    def of(cls, body: Json, *, most: int | None = None) -> _Progress:
+        """Without ``completions`` one success ends a Job, so that a success is no progress of it.
+
+        Of who has indexes they are what is counted. ``most``: of a smaller size than its own.
+        """
         status, spec = body.get("status") or {}, body["spec"]
-        most = spec.get("completions")
-        completed = {one for one in indexes(status.get("completedIndexes", "")) if most is None or one < most}
-        failed = {one for one in indexes(status.get("failedIndexes", "")) if most is None or one < most}
-        succeeded = 0 if most is None else min(most, int(status.get("succeeded") or 0))
+        sizes = [size for size in (spec.get("completions"), most) if size is not None]
+        size = min(sizes, default=None)
+        completed = {one for one in indexes(status.get("completedIndexes", "")) if size is None or one < size}
+        failed = {one for one in indexes(status.get("failedIndexes", "")) if size is None or one < size}
+        succeeded = 0 if size is None else min(size, int(status.get("succeeded") or 0))
+        if spec.get("completionMode") == "Indexed":
+            succeeded = len(completed)
         return cls(frozenset(completed), frozenset(failed - completed), succeeded, int(status.get("failed") or 0))
 
     @property

@@ -9,7 +9,7 @@ from datetime import datetime
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Version
 from e2e.chaos.kinds import KINDS, MirroredKind, condition
-from e2e.chaos.reading import annotation, indexes, moves_of, placed_on
+from e2e.chaos.reading import annotation, indexes, indexes_of, least_succeeded, moves_of, placed_on
 from e2e.chaos.story import Life, Story
 from mirror.model import names
 
@@ -111,11 +111,12 @@ def _taken_back(kind: MirroredKind, before: Json, after: Json) -> str:
     for said in filter(None, (*kind.ends, *kind.ends.values())):
         if condition(before, said) and not condition(after, said):
             return f"{said} was taken back"
-    for counter in ("succeeded", "failed"):
-        if new.get(counter, 0) < old.get(counter, 0):
+    floors = {"succeeded": least_succeeded(after, old), "failed": old.get("failed", 0)}
+    for counter, floor in floors.items():
+        if new.get(counter, 0) < floor:
             return f"{counter} went from {old[counter]} to {new.get(counter, 0)}"
     for field in ("completedIndexes", "failedIndexes"):
-        if lost := indexes(old.get(field, "")) - indexes(new.get(field, "")):
+        if lost := indexes_of(after, old.get(field, "")) - indexes(new.get(field, "")):
             return f"{field} lost {sorted(lost)[:5]}"
     if old.get("completionTime") and new.get("completionTime") != old["completionTime"]:
         return f"completionTime went from {old['completionTime']} to {new.get('completionTime')}"

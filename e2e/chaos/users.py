@@ -32,14 +32,16 @@ _START_SECONDS = 3.0
 """For copies to run where they will be lost."""
 _LEAST_PAUSE, _MOST_PAUSE = 0.2, 1.2
 _OTHERS = {names.ORIGIN: "somebody-else", names.SOURCE_UID: "11111111-2222-3333-4444-555555555555"}
+_RESIZED_SHARE = 0.12
+"""Of requests about what is there."""
 _MOST = 120
 """Names in use, of all kinds: with more of them, nearly all would wait for a place in a long campaign."""
 LOST_PREFIX = "lost-"
 """Of the names of what is submitted to who is about to be lost."""
-_LOST = ("Reschedule", "Wait", "Fence", "Reschedule", "Fence", "Reschedule")
+_LOST = ("Reschedule", "Wait", "Fence", "Reschedule", "Fence", "Fence", "Reschedule", "Reschedule")
 """The policies of what runs on a worker that is about to be lost; a kind that is not moved has one of each.
 
-They meet the forms of ``endless`` in turns, so that one of ``Reschedule`` and one of ``Fence`` counts meanwhile.
+They meet the forms of ``endless`` in turns, so that some of ``Reschedule`` and some of ``Fence`` count meanwhile.
 """
 _POLICIES: tuple[dict[str, str], ...] = (
     {},
@@ -57,6 +59,8 @@ class Users:
         self._scene = world.scene
         self._chance = chance
         self._alive: list[tuple[MirroredKind, str]] = []
+        self._resizable: dict[str, tuple[MirroredKind, Json]] = {}
+        """What may get another size, by name, as it was submitted last."""
         self._made = 0
         self._lost: list[tuple[MirroredKind, str]] = []
         """What was submitted to who was about to be lost, since the last time."""
@@ -149,6 +153,9 @@ class Users:
             for kind in chance.choice(([JOB], [JOB], every, every, every[1:])):
                 await self._create(kind, f"job-{self._made}")
             return
+        if self._resizable and chance.random() < _RESIZED_SHARE:
+            await self._resize(chance.choice(list(self._resizable)))
+            return
         kind, name = chance.choice(self._alive)
         match chance.choices(("suspend", "resume", "edit", "policy", "delete", "again"), (3, 4, 2, 2, 2, 2))[0]:
             case "suspend":
@@ -164,6 +171,8 @@ class Users:
                 await self._patch(kind, name, {"metadata": {"annotations": policy}})
             case "delete":
                 self._alive.remove((kind, name))
+                if kind.resized is not None:
+                    self._resizable.pop(name, None)
                 await self._delete(kind, name, propagation=chance.choice(("Background", "Foreground")))
             case _:
                 await self._delete(kind, name)
@@ -177,7 +186,17 @@ class Users:
         if chance.random() < 0.2:
             annotations[names.ON_MIRROR_LOSS] = "Recreate"
         body = kind.made(name, self._world.identity.managed_by, chance)
+        if kind.resized is not None:
+            self._resizable.pop(name, None)
+            if kind.resized(body, chance) is not None:
+                self._resizable[name] = kind, body
         await self._submit(kind, kind.suspended(body) if chance.random() < 0.1 else body, annotations)
+
+    async def _resize(self, name: str) -> None:
+        """Another size, whether it runs, is suspended, or has ended."""
+        kind, body = self._resizable[name]
+        if kind.resized is not None and (patch := kind.resized(body, self._chance)) is not None:
+            await self._patch(kind, name, patch)
 
     async def _submit(self, kind: MirroredKind, body: Json, annotations: Mapping[str, str]) -> None:
         body["metadata"]["annotations"] = dict(annotations)

@@ -83,6 +83,8 @@ class World:
     scene: Scene
     are_managers_wanted: bool = True
     """Whether those that have ended are launched again."""
+    suspends_losers: bool = False
+    """Whether copies that lose stay, suspended (setting ``workers.losers``)."""
     is_losing: bool = False
     """Whether a worker is lost, or about to be."""
     marks: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -162,9 +164,10 @@ class World:
 
 
 @asynccontextmanager
-async def built(workers: int, *, seeds_progress: bool = False) -> AsyncIterator[World]:
+async def built(workers: int, *, seeds_progress: bool, suspends_losers: bool) -> AsyncIterator[World]:
     """Everything started, registered and ready; nothing of it is left when the block is."""
-    settings = {**SETTINGS, "workers": {**SETTINGS["workers"], "seedProgress": seeds_progress}}
+    chosen = {"seedProgress": seeds_progress, "losers": "suspend" if suspends_losers else "delete"}
+    settings = {**SETTINGS, "workers": {**SETTINGS["workers"], **chosen}}
     async with AsyncExitStack() as stack:
         names = [MANAGEMENT, *(f"worker-{number}" for number in range(workers))]
         planes = await start_all(Binaries(management=HUB, worker=SITE), names, stack)
@@ -180,7 +183,7 @@ async def built(workers: int, *, seeds_progress: bool = False) -> AsyncIterator[
             await scene.make_namespace(place)
         identity = Identity.new()
         managers = [await _manager(management, identity, number, settings, stack) for number in range(2)]
-        world = World(identity, management, others, managers, scene)
+        world = World(identity, management, others, managers, scene, suspends_losers=suspends_losers)
         for site in others:
             await world.give_credentials(site)
         for manager in managers:
