@@ -19,6 +19,7 @@ import msgspec
 _AT_ONCE = 32
 _WAIT_SECONDS = 0.05
 _READY_SECONDS = 60.0
+_PIECE_BYTES, _MOST_PIECES = 512 * 1024, 16
 
 
 class Compacted(RuntimeError):
@@ -74,10 +75,29 @@ class Etcd:
                     for event in result.get("events", ()):
                         yield _stored(event["kv"], is_deletion=event.get("type") == "DELETE")
 
-    async def set_alarm(self, *, is_full: bool) -> None:
-        """As when the quota is used up, or the alarm disarmed: reads and deletions alone are served."""
-        action = "ACTIVATE" if is_full else "DEACTIVATE"
-        await self._call("/v3/maintenance/alarm", {"action": action, "memberID": "0", "alarm": "NOSPACE"})
+    async def size(self) -> int:
+        """Of its database's file, in bytes, which is what a quota is compared with."""
+        return int((await self._call("/v3/maintenance/status", {}))["dbSize"])
+
+    async def fill(self) -> None:
+        """Write until it refuses, since its quota is used up: from then on it serves reads and deletions alone.
+
+        Raises:
+            RuntimeError: it takes whatever comes.
+        """
+        much = {"key": _encoded("/chaos/fill"), "value": _encoded("x" * _PIECE_BYTES)}
+        for _ in range(_MOST_PIECES):
+            try:
+                await self._call("/v3/kv/put", much)
+            except aiohttp.ClientResponseError:
+                return
+        raise RuntimeError(f"etcd took {_MOST_PIECES} times {_PIECE_BYTES} bytes")
+
+    async def disarm(self) -> None:
+        """It takes writes again, if it has space for them."""
+        path = "/v3/maintenance/alarm"
+        for alarm in (await self._call(path, {"action": "GET"})).get("alarms", ()):
+            await self._call(path, {"action": "DEACTIVATE", **alarm})
 
     async def forget_versions_until(self, revision: int) -> None:
         """Go on above a revision and know none before it, as after ``etcdutl snapshot restore --bump-revision``."""

@@ -2,7 +2,7 @@
 
 Each fault is a block: broken inside, whole again when it is left. Not here: when (``storms``). What cannot be done
 honestly is left out: clocks (these programs are static, and take their time from the kernel; tests/flows does it in
-virtual time) and a disk that is really full (etcd's own alarm is raised instead, as at its quota).
+virtual time).
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _TRY_SECONDS = 20.0
 _RETRY_SECONDS = 0.5
 _LOST_SHARE = 0.05
 """Of the pieces of answers, where answers are lost."""
+_SPACE_BYTES = 64 * 1024
+"""What an etcd still has before its disk is full."""
 _ROOM = 200
 """Revisions that a restored etcd goes on above what was lost."""
 
@@ -169,7 +171,7 @@ def of_programs(world: World, site: Site, recorder: Recorder) -> Scope:
     names = ["kube-apiserver", "etcd", "kube-controller-manager", *(["kube-scheduler", "kwok"] if is_worker else [])]
     kinds = [Kind(f"kill {name}", partial(_killed, site, name), 0.2, 5) for name in names]
     kinds += [Kind(f"freeze {name}", partial(_frozen, site.cluster.programs[name]), 0.5, 8) for name in names]
-    kinds += [Kind("full etcd", partial(_full, site), 1, 6)]
+    kinds += [Kind("full etcd", partial(full, site), 1, 6)]
     if is_worker:
         kinds += [Kind("etcd loses data", partial(_loses_data, world, site, recorder), 2, 10)]
     return Scope(site.name, tuple(kinds))
@@ -199,12 +201,27 @@ async def _frozen(program: Program) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _full(site: Site) -> AsyncIterator[None]:
-    await site.etcd.set_alarm(is_full=True)
+async def full(site: Site) -> AsyncIterator[None]:
+    """Its etcd has used up its quota, which is raised at the end, and the alarm disarmed, as operators do it."""
+    etcd = site.cluster.programs["etcd"]
+    usual = etcd.command
+    quota = f"--quota-backend-bytes={await site.etcd.size() + _SPACE_BYTES}"
     try:
+        await _start_etcd_as(site, [*usual, quota])
+        await site.etcd.fill()
         yield
     finally:
-        await site.etcd.set_alarm(is_full=False)
+        await _start_etcd_as(site, usual)
+        await site.etcd.disarm()
+        start_what_has_ended(site)
+
+
+async def _start_etcd_as(site: Site, command: list[str]) -> None:
+    etcd = site.cluster.programs["etcd"]
+    await etcd.kill()
+    etcd.command = command
+    etcd.start()
+    await site.etcd.until_ready()
 
 
 @asynccontextmanager
