@@ -1,10 +1,11 @@
-"""What a campaign changes in a manager's process: what it calls itself, in each request as in its Lease."""
+"""What a campaign changes in a manager's process: what it calls itself, in requests as in its Lease, and its clock."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,18 @@ import e2e.drill_manager
 import socket
 from mirror.kube import client
 print(socket.gethostname(), client.version(), sep="|")
+"""
+
+_TELLS_TIME = """
+import sys
+import e2e.drill_manager
+import inspect
+import time
+from mirror.kube.client import Client
+from mirror.runtime.clock import SystemClock
+wall = inspect.signature(Client).parameters["wall"].default
+for _ in sys.stdin:
+    print(time.time(), SystemClock().now().timestamp(), wall(), sep="|")
 """
 
 
@@ -42,6 +55,24 @@ def test_elsewhere_a_manager_is_as_it_is() -> None:
     host, version = said_by(_SAYS)
     assert host == os.uname().nodename
     assert own_machine.process_of(f"jobmirror/{version}") == ""
+
+
+def test_its_clock_is_another_and_jumps(tmp_path: Path) -> None:
+    """It is what its file says each time: the one that is written down, and the one that is compared with workers'."""
+    clock = own_machine.Clock(tmp_path / "clock", -45.0)
+    command = own_machine.command({own_machine.CLOCK: str(clock.path)}, [sys.executable, "-uc", _TELLS_TIME])
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(_ROOT)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, cwd=_ROOT, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for seconds in (-45.0, 20.0, 0.0, 3600.0):
+            clock.ahead_seconds = seconds
+            process.stdin.write("\n")
+            process.stdin.flush()
+            told = [float(one) for one in process.stdout.readline().split("|")]
+            assert told == pytest.approx([time.time() + seconds] * 3, abs=2)
+        process.stdin.close()
 
 
 @pytest.mark.parametrize(

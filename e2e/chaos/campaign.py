@@ -21,8 +21,8 @@ from e2e import shipped
 from e2e.chaos import history, storms
 from e2e.chaos.breaches import Breach
 from e2e.chaos.counting import summary
-from e2e.chaos.faults import insist, start_what_has_ended
-from e2e.chaos.history import Complaint, Opening, Phase
+from e2e.chaos.faults import AHEAD_SECONDS, insist, start_what_has_ended
+from e2e.chaos.history import ClockSet, Complaint, Opening, Phase
 from e2e.chaos.judging import judge
 from e2e.chaos.kinds import KINDS, MirroredKind
 from e2e.chaos.operators import Operators
@@ -64,12 +64,23 @@ class Campaign:
         """Whether copies that lose are kept, suspended: so they are in two campaigns of four."""
         return bool(self.seed // 2 % 2)
 
+    @property
+    def ahead_seconds(self) -> tuple[float, float]:
+        """By how much the managers' clocks are ahead of the clusters' from the beginning: that of one of them is."""
+        chance = random.Random(f"{self.seed}/clocks")
+        wrong = float(chance.choice(AHEAD_SECONDS))
+        return (wrong, 0.0) if chance.random() < 0.5 else (0.0, wrong)
+
     async def play(self, say: Callable[[str], None] = print) -> list[Breach]:
         """Play it, and judge its history."""
         recorder = Recorder(self.path)
         try:
-            chosen = {"seeds_progress": self.seeds_progress, "suspends_losers": self.suspends_losers}
-            async with built(self.workers, **chosen) as world:
+            async with built(
+                self.workers,
+                seeds_progress=self.seeds_progress,
+                suspends_losers=self.suspends_losers,
+                ahead_seconds=self.ahead_seconds,
+            ) as world:
                 await self._play_in(world, recorder, say)
         finally:
             recorder.close()
@@ -96,6 +107,8 @@ class Campaign:
                 suspends_losers=self.suspends_losers,
             )
         )
+        for number, seconds in enumerate(self.ahead_seconds):
+            recorder.add(ClockSet(time.time(), f"manager-{number}", seconds))
         users = Users(world, random.Random(f"{self.seed}/users"))
         operators = Operators(world, random.Random(f"{self.seed}/operators"))
         async with asyncio.TaskGroup() as scope:

@@ -1,8 +1,8 @@
 """What a campaign breaks, one at a time in each *scope*: a manager, the programs of a cluster, the way to a worker.
 
 Each fault is a block: broken inside, whole again when it is left. Not here: when (``storms``). What cannot be done
-honestly is left out: clocks (these programs are static, and take their time from the kernel; tests/flows does it in
-virtual time).
+honestly is left out: clocks of clusters (these programs are static, and take their time from the kernel; tests/flows
+does it in virtual time). Those of managers' machines are set against all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import aiohttp
 
-from e2e.chaos.history import Restored
+from e2e.chaos.history import ClockSet, Restored
 from e2e.chaos.recording import Recorder
 from e2e.chaos.world import Site, World
 from e2e.controlplane.client import StatusError
@@ -35,6 +35,8 @@ _LOST_SHARE = 0.05
 """Of the pieces of answers, where answers are lost."""
 _SPACE_BYTES = 64 * 1024
 """What an etcd still has before its disk is full."""
+AHEAD_SECONDS = (-45, -20, -6, 6, 20, 45)
+"""Of clocks of managers. Two may be 90 s apart, and the margin of a lease is 120 s."""
 _ROOM = 200
 """Revisions that a restored etcd goes on above what was lost."""
 
@@ -111,6 +113,29 @@ def of_manager(world: World, number: int, chance: random.Random) -> Scope:
         *of_wire(world.management.proxies[number], chance),
     )
     return Scope(f"manager-{number}", kinds)
+
+
+def of_clock(world: World, number: int, recorder: Recorder) -> Scope:
+    """The clock of the machine of a manager, which jumps, and jumps back."""
+    clock, manager = world.clocks[number], f"manager-{number}"
+
+    @asynccontextmanager
+    async def jumped(seconds: float) -> AsyncIterator[None]:
+        usual = clock.ahead_seconds
+        set_clock(world, number, recorder, seconds)
+        try:
+            yield
+        finally:
+            set_clock(world, number, recorder, usual)
+
+    kinds = (Kind(f"clock {seconds:+d} s", partial(jumped, seconds), 5, 40) for seconds in AHEAD_SECONDS)
+    return Scope(f"clock of {manager}", tuple(kinds))
+
+
+def set_clock(world: World, number: int, recorder: Recorder, seconds: float) -> None:
+    """The clock of a manager's machine is ahead of the clusters' by so much; the history says it."""
+    recorder.add(ClockSet(time.time(), f"manager-{number}", seconds))
+    world.clocks[number].ahead_seconds = seconds
 
 
 # -- the wire ----------------------------------------------------------------------------------------------------------

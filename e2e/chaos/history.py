@@ -1,8 +1,8 @@
 """What a campaign writes down, one JSON object a line, and how it is read again. Pure but for the file.
 
 Versions of objects come from etcd itself, so none is missed while an API server is away; requests come from the audit
-logs. Times are seconds since 1970 by this machine's clock, which all the clusters share. Not here: who writes
-(``recording``), and what is right (``judging``).
+logs. Times are seconds since 1970 by this machine's clock, which all the clusters share, and managers but for
+``ClockSet``. Not here: who writes (``recording``), and what is right (``judging``).
 """
 
 from __future__ import annotations
@@ -81,6 +81,14 @@ class Fault(msgspec.Struct, frozen=True, tag="fault"):
     is_over: bool = False
 
 
+class ClockSet(msgspec.Struct, frozen=True, tag="clock"):
+    """From now on the clock of a manager's machine is ahead of all clusters' by so many seconds, or behind them."""
+
+    at: float
+    manager: str
+    seconds: float
+
+
 class Restored(msgspec.Struct, frozen=True, tag="restored"):
     """A cluster has forgotten what was written since its snapshot."""
 
@@ -113,7 +121,7 @@ class Complaint(msgspec.Struct, frozen=True, tag="complaint"):
     text: str
 
 
-Record = Opening | Complaint | Version | Request | Fault | Restored | Phase | EraBegun
+Record = Opening | Complaint | Version | Request | Fault | ClockSet | Restored | Phase | EraBegun
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

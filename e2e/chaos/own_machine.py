@@ -1,7 +1,8 @@
 """What a campaign changes in the process of a manager, so that it is as if on a machine of its own.
 
 Each request names the process as the Lease does, but for what is random there: workers know both managers by one
-account. Called by ``drill_manager``, before it imports ``mirror``; nothing of that is imported here.
+account. Its clock is ahead of everybody's by what a file says, also when that changes, and after a restart. Called by
+``drill_manager``, before it imports ``mirror``; nothing of that is imported here.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-NAME = "MIRROR_CHAOS_NAME"
-"""The variable that says what the machine is called."""
+NAME, CLOCK = "MIRROR_CHAOS_NAME", "MIRROR_CHAOS_CLOCK"
+"""The variables that say what the machine is called, and where the file of its clock is."""
+_WIDTH = 16
+"""Bytes of that file, always: whoever reads it while it is written has the old or the new ones."""
 _PROCESS = re.compile(r"\((\S+_[0-9]+)\)")
 
 
@@ -33,6 +38,35 @@ def settle_in() -> None:
     """Be on the machine that the environment names, or change nothing."""
     if name := os.environ.get(NAME):
         socket.gethostname = lambda: name
+    if path := os.environ.get(CLOCK):
+        time.time = _time_by(Path(path))
+
+
+class Clock:
+    """The clock of a machine, as those set it who are outside."""
+
+    def __init__(self, path: Path, ahead_seconds: float = 0.0) -> None:
+        """``path``: of its file, which is written."""
+        self.path = path
+        path.touch()
+        self.ahead_seconds = ahead_seconds
+
+    @property
+    def ahead_seconds(self) -> float:
+        """By how much it is ahead of the clusters' clocks; negative: behind."""
+        return self._ahead_seconds
+
+    @ahead_seconds.setter
+    def ahead_seconds(self, seconds: float) -> None:
+        self._ahead_seconds = seconds
+        with self.path.open("r+b") as file:
+            file.write(f"{seconds:<+{_WIDTH}.3f}".encode())
+
+
+def _time_by(path: Path) -> Callable[[], float]:
+    """``time.time`` of a machine with this clock."""
+    file, here = os.open(path, os.O_RDONLY), time.time
+    return lambda: here() + float(os.pread(file, _WIDTH, 0))
 
 
 def signature() -> str:

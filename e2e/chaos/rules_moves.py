@@ -93,10 +93,20 @@ def _of_lost(story: Story, source: Life, move: Moving, turns: _Turns) -> Iterato
 def _was_lost(story: Story, worker: str, at: float, seconds: float) -> bool:
     """Whether something kept managers from it: for so long, and until shortly before."""
     return any(
-        began <= at - max(0.0, seconds - LATE_SECONDS) and ended >= at - _BACK_SECONDS
+        began <= at - max(0.0, seconds - LATE_SECONDS - _gained(story, began, at)) and ended >= at - _BACK_SECONDS
         for target in (f"way to {worker}", worker)
         for _, began, ended in story.broken(target)
     )
+
+
+def _gained(story: Story, since: float, until: float) -> float:
+    """By how much more than it was a time in between may have been by the clocks of managers.
+
+    That is a limit which docs/losing-a-worker.md admits: when a worker was lost is written down, and a clock may be set
+    since, or another manager have another one.
+    """
+    ahead = [one for manager in story.clocks for one in story.ahead_between(manager, since - LATE_SECONDS, until)]
+    return max(ahead, default=0.0) - min(ahead, default=0.0)
 
 
 def _is_away(story: Story, worker: str, at: float) -> bool:

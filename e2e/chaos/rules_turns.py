@@ -60,7 +60,7 @@ class _Turns:
         self._renewals: defaultdict[str, list[_Renewal]] = defaultdict(list)
         holder = ""
         for version in story.management:
-            if (renewed := _renewed(version)) is None:
+            if (renewed := _renewed(story, version)) is None:
                 continue
             process, renewal = renewed
             if process != holder and holder:
@@ -78,15 +78,26 @@ class _Turns:
         return min(last.until, last.taken_at + LATE_SECONDS)
 
 
-def _renewed(version: Version) -> tuple[str, _Renewal] | None:
-    """Whom a version of the managers' Lease names, and for how long; None: it is none of it, or names nobody."""
+def _renewed(story: Story, version: Version) -> tuple[str, _Renewal] | None:
+    """Whom a version of the managers' Lease names, and for how long; None: it is none of it, or names nobody.
+
+    What it says is by its holder's clock, which is not the clusters'.
+    """
     if version.resource != "leases" or version.body is None or version.key.partition("/")[2] != names.LEASE:
         return None
     spec = version.body.get("spec", {})
     if not (holder := str(spec.get("holderIdentity") or "")) or "renewTime" not in spec:
         return None
-    renewed_at = datetime.fromisoformat(spec["renewTime"]).timestamp()
-    return holder.rpartition("_")[0], _Renewal(version.at, renewed_at + spec["leaseDurationSeconds"])
+    process = holder.rpartition("_")[0]
+    since = story.stored_since(MANAGEMENT, version.at) - LATE_SECONDS
+    ahead = min(story.ahead_between(_manager(process), since, version.at))
+    renewed_at = datetime.fromisoformat(spec["renewTime"]).timestamp() - ahead
+    return process, _Renewal(version.at, renewed_at + spec["leaseDurationSeconds"])
+
+
+def _manager(process: str) -> str:
+    """Whose process it is."""
+    return process.rpartition("_")[0]
 
 
 def _held_up(story: Story, asked: Request, until: float) -> float:
@@ -100,6 +111,6 @@ def _held_up(story: Story, asked: Request, until: float) -> float:
 
 def _hold_ups(story: Story, asked: Request) -> Iterator[tuple[float, float]]:
     """When something on the way of a request, or its API server, kept requests to themselves for a while."""
-    way = asked.process.rpartition("_")[0] if asked.cluster == MANAGEMENT else f"way to {asked.cluster}"
+    way = _manager(asked.process) if asked.cluster == MANAGEMENT else f"way to {asked.cluster}"
     yield from ((began, ended) for name, began, ended in story.broken(way) if name in _HOLD_UP)
     yield from ((began, ended) for name, began, ended in story.broken(asked.cluster) if name == _HOLD_UP_ALL)

@@ -55,6 +55,7 @@ def scopes(world: World, recorder: Recorder, chance: random.Random) -> list[Scop
         faults.of_programs(world, world.management, recorder),
         *(faults.of_programs(world, site, recorder) for site in world.workers),
         *(faults.of_way_to(world, site, random.Random(chance.random())) for site in world.workers),
+        *(faults.of_clock(world, number, recorder) for number in range(len(world.managers))),
     ]
 
 

@@ -10,7 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from e2e.chaos.history import Complaint, EraBegun, Fault, Json, Opening, Phase, Record, Request, Restored, Version
+from e2e.chaos.history import (
+    ClockSet,
+    Complaint,
+    EraBegun,
+    Fault,
+    Json,
+    Opening,
+    Phase,
+    Record,
+    Request,
+    Restored,
+    Version,
+)
 from e2e.chaos.kinds import KINDS, MirroredKind
 from e2e.chaos.reading import annotation, is_going
 from mirror.model import names
@@ -138,6 +150,8 @@ class Story:
     """What is written there that is of no kind: Secrets and Namespaces, by resource and name."""
     requests: list[Request] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    clocks: defaultdict[str, list[ClockSet]] = field(default_factory=lambda: defaultdict(list))
+    """By manager, in their order."""
     restored: list[Restored] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
@@ -218,6 +232,17 @@ class Story:
             for one in self.restored
         )
 
+    def ahead_between(self, manager: str, since: float, until: float) -> set[float]:
+        """By how many seconds the clock of a manager was ahead of the clusters' at some time in between."""
+        found, now = set[float](), 0.0
+        for one in self.clocks.get(manager, ()):
+            if one.at > since:
+                found.add(now)
+            if one.at > until:
+                return found
+            now = one.seconds
+        return {*found, now}
+
     def had_fault(self, cluster: str, since: float, until: float, *, of: Sequence[str]) -> bool:
         """Whether one of these programs of a cluster was broken at some time in between."""
         return any(
@@ -255,6 +280,8 @@ def tell(records: Iterable[Record]) -> Story:
                 story.requests.append(record)
             case Fault():
                 story.faults.append(record)
+            case ClockSet():
+                story.clocks[record.manager].append(record)
             case Restored():
                 story.restored.append(record)
             case Complaint():

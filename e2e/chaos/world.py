@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import aiohttp
 
@@ -81,6 +82,9 @@ class World:
     workers: list[Site]
     managers: list[ManagerProcess]
     scene: Scene
+    clocks: list[own_machine.Clock]
+    """Of each manager's machine."""
+    """Of each manager's machine."""
     are_managers_wanted: bool = True
     """Whether those that have ended are launched again."""
     suspends_losers: bool = False
@@ -164,8 +168,13 @@ class World:
 
 
 @asynccontextmanager
-async def built(workers: int, *, seeds_progress: bool, suspends_losers: bool) -> AsyncIterator[World]:
-    """Everything started, registered and ready; nothing of it is left when the block is."""
+async def built(
+    workers: int, *, seeds_progress: bool, suspends_losers: bool, ahead_seconds: Sequence[float]
+) -> AsyncIterator[World]:
+    """Everything started, registered and ready; nothing of it is left when the block is.
+
+    ``ahead_seconds``: by how much the clock of each manager's machine is ahead of all clusters' from the beginning.
+    """
     chosen = {"seedProgress": seeds_progress, "losers": "suspend" if suspends_losers else "delete"}
     settings = {**SETTINGS, "workers": {**SETTINGS["workers"], **chosen}}
     async with AsyncExitStack() as stack:
@@ -183,7 +192,9 @@ async def built(workers: int, *, seeds_progress: bool, suspends_losers: bool) ->
             await scene.make_namespace(place)
         identity = Identity.new()
         managers = [await _manager(management, identity, number, settings, stack) for number in range(2)]
-        world = World(identity, management, others, managers, scene, suspends_losers=suspends_losers)
+        set_to = zip(managers, ahead_seconds, strict=True)
+        clocks = [own_machine.Clock(_clock_of(manager), seconds) for manager, seconds in set_to]
+        world = World(identity, management, others, managers, scene, clocks, suspends_losers=suspends_losers)
         for site in others:
             await world.give_credentials(site)
         for manager in managers:
@@ -205,10 +216,15 @@ async def _manager(
     account = await shipped.account(management.cluster, identity.namespace, granted)
     own = management.proxies[number].kubeconfig(account)
     manager = ManagerProcess(management.cluster, identity=identity, settings={**settings, "kubeconfig": str(own)})
-    manager.run_as(own_machine.command({own_machine.NAME: f"manager-{number}"}, drills.MANAGER))
+    machine = {own_machine.NAME: f"manager-{number}", own_machine.CLOCK: str(_clock_of(manager))}
+    manager.run_as(own_machine.command(machine, drills.MANAGER))
     stack.push_async_callback(_close, manager)
     await manager.prepare()
     return manager
+
+
+def _clock_of(manager: ManagerProcess) -> Path:
+    return manager.config.with_name("clock")
 
 
 async def _close(manager: ManagerProcess) -> None:

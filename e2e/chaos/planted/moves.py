@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from e2e.chaos.history import Version
+from e2e.chaos.history import ClockSet, Version
 from e2e.chaos.planted.copies import RESCHEDULE, broken_from, made_anew_after_its_lease
 from e2e.chaos.planted.writing import BASE, FAILED, Draft, mirror, move, moved, on, registered, source, true
 from mirror.model import names
@@ -58,6 +58,18 @@ def placed_anew_since_its_lease_has_ended(draft: Draft) -> None:
     expired(draft)
 
 
+def moved_early_since_a_clock_was_set(draft: Draft) -> None:
+    """D14: what was written down as the time of the loss seems to be long ago."""
+    moved_too_early(draft)
+    draft.add(ClockSet(BASE + 19, "manager-0", 45.0))
+
+
+def moved_early_by_another_clock(draft: Draft) -> None:
+    """D14: who has written down the loss has another one."""
+    moved_too_early(draft)
+    draft.add(ClockSet(BASE + 1, "manager-0", -6.0), ClockSet(BASE + 1, "manager-1", 0.0))
+
+
 # -- planted -----------------------------------------------------------------------------------------------------------
 
 
@@ -71,6 +83,18 @@ def moved_too_early(draft: Draft) -> None:
     """Its worker was lost for less than two seconds."""
     lost(draft, since=18.5)
     moved(draft, annotations=RESCHEDULE)
+
+
+def moved_too_early_by_one_wrong_clock(draft: Draft) -> None:
+    """It was wrong by as much when its worker was lost, and so was the other one."""
+    moved_too_early(draft)
+    draft.add(ClockSet(BASE + 1, "manager-0", 45.0), ClockSet(BASE + 1, "manager-1", 45.0))
+
+
+def moved_too_early_after_a_clock_was_set(draft: Draft) -> None:
+    """That was before its worker was lost."""
+    moved_too_early(draft)
+    draft.add(ClockSet(BASE + 12, "manager-0", 45.0))
 
 
 def moved_long_after_its_worker_was_back(draft: Draft) -> None:
@@ -182,10 +206,14 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_since_its_worker_is_declared_dead,
     moved_by_a_new_leader_since_its_worker_is_declared_dead,
     placed_anew_since_its_lease_has_ended,
+    moved_early_since_a_clock_was_set,
+    moved_early_by_another_clock,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     moved_without_a_loss: {"moves"},
     moved_too_early: {"moves"},
+    moved_too_early_by_one_wrong_clock: {"moves"},
+    moved_too_early_after_a_clock_was_set: {"moves"},
     moved_long_after_its_worker_was_back: {"moves"},
     moved_against_its_policy: {"moves", "one-copy"},
     moved_as_its_namespace_had_wanted: {"moves", "one-copy"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from e2e.chaos.history import ClockSet
 from e2e.chaos.planted.copies import broken_from
 from e2e.chaos.planted.writing import BASE, Draft, good_life, wrote
 from mirror.model import names
@@ -59,6 +60,22 @@ def refused_after_its_lease(draft: Draft) -> None:
     renews(draft, 10, ONE)
     draft.add(wrote(30, "update", "management", process=ONE, code=409))
     draft.add(wrote(11, "update", "management", process=ONE))
+
+
+def renewed_by_a_clock_that_is_behind(draft: Draft) -> None:
+    """D28: its Lease says that it was over half a minute ago, and others count by when they have seen it."""
+    good_life(draft)
+    draft.add(ClockSet(BASE + 1, "manager-0", -45.0))
+    renews(draft, 10, ONE, renewed_at=-35)
+    draft.add(wrote(14, "patch", "east", process=ONE))
+
+
+def renewed_while_its_clock_jumps(draft: Draft) -> None:
+    """It had taken the time before."""
+    good_life(draft)
+    renews(draft, 10, ONE)
+    draft.add(ClockSet(BASE + 9.9, "manager-0", 45.0))
+    draft.add(wrote(14, "patch", "east", process=ONE))
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -118,6 +135,14 @@ def sent_after_its_lease_and_held_up(draft: Draft) -> None:
     draft.add(wrote(22.5, "patch", "east", process=ONE))
 
 
+def written_after_its_lease_by_a_clock_that_is_ahead(draft: Draft) -> None:
+    """Its Lease says that it lasts for another minute."""
+    good_life(draft)
+    draft.add(ClockSet(BASE + 1, "manager-0", 45.0))
+    renews(draft, 10, ONE, renewed_at=55)
+    draft.add(wrote(17, "patch", "east", process=ONE))
+
+
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +164,8 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     told_late_of_a_renewal,
     sent_in_time_and_held_up,
     refused_after_its_lease,
+    renewed_by_a_clock_that_is_behind,
+    renewed_while_its_clock_jumps,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     written_after_its_lease: {"in-turn"},
@@ -148,4 +175,5 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     written_before_it_leads: {"in-turn"},
     held_up_elsewhere: {"in-turn"},
     sent_after_its_lease_and_held_up: {"in-turn"},
+    written_after_its_lease_by_a_clock_that_is_ahead: {"in-turn"},
 }
