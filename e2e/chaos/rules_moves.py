@@ -7,6 +7,7 @@ of its copies (``rules_mirrors``), drains and progress (``rules_operators``).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http import HTTPStatus
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Version
@@ -18,6 +19,7 @@ _BACK_SECONDS = 30.0
 """After a worker is whole again, until a manager has seen it, and all that is there."""
 _AFTER_TAKING_OVER_SECONDS = 60.0
 _POLICIES = {"lost": "Reschedule", "fenced": "Fence"}
+_SERVER_FAILS = HTTPStatus.INTERNAL_SERVER_ERROR
 _LOST_AT_ONCE = ("refuse", "kill kube-apiserver")
 """Faults that each request meets, from the first one on."""
 
@@ -110,11 +112,22 @@ def _gained(story: Story, since: float, until: float) -> float:
 
 
 def _is_away(story: Story, worker: str, at: float) -> bool:
-    """Whether each request to it must have failed for some seconds then."""
+    """Whether each request to it must have failed for some seconds then, and none was answered since it is broken."""
     return any(
-        name in _LOST_AT_ONCE and began + LATE_SECONDS <= at and ended >= at + LATE_SECONDS
+        name in _LOST_AT_ONCE
+        and began + LATE_SECONDS <= at
+        and ended >= at + LATE_SECONDS
+        and not _has_answered(story, worker, began, at)
         for target in (f"way to {worker}", worker)
         for name, began, ended in story.broken(target)
+    )
+
+
+def _has_answered(story: Story, worker: str, since: float, by: float) -> bool:
+    """Whether a request of a manager was: an API server serves before it says that it is ready."""
+    return any(
+        asked.cluster == worker and since < asked.received and asked.at <= by and asked.code < _SERVER_FAILS
+        for asked in story.requests
     )
 
 

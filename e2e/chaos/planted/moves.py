@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from e2e.chaos.history import ClockSet, Version
 from e2e.chaos.planted.copies import RESCHEDULE, broken_from, made_anew_after_its_lease
-from e2e.chaos.planted.writing import BASE, FAILED, Draft, mirror, move, moved, on, registered, source, true
+from e2e.chaos.planted.writing import BASE, FAILED, Draft, mirror, move, moved, on, registered, source, true, wrote
 from mirror.model import names
 
 _LEASE = "jobmirror-x/jobmirror-manager"
@@ -68,6 +68,14 @@ def moved_early_by_another_clock(draft: Draft) -> None:
     """D14: who has written down the loss has another one."""
     moved_too_early(draft)
     draft.add(ClockSet(BASE + 1, "manager-0", -6.0), ClockSet(BASE + 1, "manager-1", 0.0))
+
+
+def moved_while_the_other_one_serves_again(draft: Draft) -> None:
+    """D14: its API server was killed and takes long to say that it is ready, but answers."""
+    lost(draft)
+    broken_from(draft, 12, 38, "kill kube-apiserver", "north")
+    draft.add(wrote(18, "patch", "north", code=404))
+    moved(draft, annotations=RESCHEDULE)
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -160,6 +168,14 @@ def moved_while_most_are_lost(draft: Draft) -> None:
     moved(draft, annotations=RESCHEDULE)
 
 
+def moved_while_most_have_just_been_lost(draft: Draft) -> None:
+    """The other one had answered before, and what it answers now is that it cannot."""
+    lost(draft)
+    broken_from(draft, 12, 38, "kill kube-apiserver", "north")
+    draft.add(wrote(11, "patch", "north", code=404), wrote(18, "patch", "north", code=504))
+    moved(draft, annotations=RESCHEDULE)
+
+
 def moved_by_a_new_leader(draft: Draft) -> None:
     """It leads for five seconds, and the one before may still have sent something."""
     lost(draft)
@@ -206,6 +222,7 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_since_its_worker_is_declared_dead,
     moved_by_a_new_leader_since_its_worker_is_declared_dead,
     placed_anew_since_its_lease_has_ended,
+    moved_while_the_other_one_serves_again,
     moved_early_since_a_clock_was_set,
     moved_early_by_another_clock,
 )
@@ -222,5 +239,6 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     moved_too_often: {"moves"},
     moved_too_fast: {"moves"},
     moved_while_most_are_lost: {"moves"},
+    moved_while_most_have_just_been_lost: {"moves"},
     moved_by_a_new_leader: {"moves"},
 }
