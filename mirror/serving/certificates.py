@@ -101,6 +101,11 @@ class Certificates:
         """What clients are to trust (PEM, one certificate or several); empty where we do not know."""
         return self._material.authority if self._material is not None else b""
 
+    @property
+    def name(self) -> str:
+        """The first name that the certificate is good for; empty: it has none. All replicas have the same one."""
+        return renewing.first_name(self._material.pair) if self._material is not None else ""
+
     def accept_clients(self, authorities: bytes) -> None:
         """Ask clients for certificates of these authorities (PEM) from now on, who need not have one; empty: do not.
 

@@ -110,6 +110,12 @@ def expiry(pair: KeyPair) -> datetime:
     return der.load_pem_x509_certificate(pair.certificate).not_valid_after_utc
 
 
+def first_name(pair: KeyPair) -> str:
+    """A name or IP address that a certificate is good for, of the first in it; empty: it has none."""
+    found = next(iter(_names(der.load_pem_x509_certificate(pair.certificate))), "")
+    return found.replace("*", "manager", 1)
+
+
 def _signer(usable: Sequence[KeyPair], now: datetime) -> KeyPair:
     """The newest authority that has been known for long enough; if there is none, the oldest."""
     for pair in usable:

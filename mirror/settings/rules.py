@@ -227,6 +227,7 @@ SECRET_TYPE = Rule("a Secret's type such as cluster.x-k8s.io/secret, or empty te
 OBJECT_NAME = Rule("the name of an object, or empty text", texts.object_name)
 LISTEN = Rule("HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080", texts.address)
 HOSTS = Rule("a list of DNS names and IP addresses", _list_of(Rule("a DNS name or an IP address", texts.host)))
+IP_ADDRESS = Rule("an IP address, or empty text", texts.ip_address)
 HTTPS_URL = Rule("an address such as https://jobs.example.com, or empty text", texts.https_url)
 HTTP_URL = Rule("an address such as http://collector:4318, or empty text", texts.http_url)
 FILTERS = Rule("a list of filters (capacity)", _list_of(_one_of("capacity")))

@@ -171,6 +171,8 @@ class Sharding(Section, frozen=True):
 
     slots: Annotated[int, rules.SLOTS] = 1
     """1: one manager works, the others stand by."""
+    address: Annotated[str, rules.IP_ADDRESS] = ""
+    """Where the other managers reach this one; empty: the environment variable POD_IP."""
 
 
 class Https(Section, frozen=True):

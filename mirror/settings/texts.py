@@ -89,6 +89,15 @@ def host(value: object) -> str:
     return text
 
 
+def ip_address(value: object) -> str:
+    """One, or empty text."""
+    text = as_text(value)
+    try:
+        return str(ipaddress.ip_address(text)) if text else text
+    except ValueError:
+        raise Unexpected from None
+
+
 def https_url(value: object) -> str:
     return _url(value, ("https",))
 

@@ -91,6 +91,10 @@ class LeaseBoard:
         seen = self._seen.get(slot.lease)
         return seen.term if seen is not None and seen.is_live(now) else ""
 
+    def address_of(self, member: str, now: float) -> str:
+        """Where a member is asked for what only it knows; empty: it is not there, or does not say."""
+        return next((seen.address for one, seen in self._members(now) if one == member), "")
+
     def sighting_of(self, lease: str) -> Sighting | None:
         """Since when a Lease is as it is; None: there is none."""
         seen = self._seen.get(lease)

@@ -90,9 +90,13 @@ class Coordinator:
         work: Work,
         *,
         is_ready: Callable[[], bool],
+        address: Callable[[], str] = lambda: "",
         environment: Environment,
     ) -> None:
-        """``client``: without a permit; what it writes are Leases, each guarded by its resourceVersion."""
+        """``client``: without a permit; what it writes are Leases, each guarded by its resourceVersion.
+
+        ``address``: where others ask this replica for what only it knows; empty: nowhere.
+        """
         self._client = client
         self._settings = settings
         self._work = work
@@ -101,7 +105,9 @@ class Coordinator:
         self._environment = environment
         member = settings.member
         self._board = LeaseBoard(member.identity, member.slots)
-        self._membership = Membership(client, member, is_ready=is_ready, clock=self._clock, log=self._log)
+        self._membership = Membership(
+            client, member, is_ready=is_ready, address=address, clock=self._clock, log=self._log
+        )
         hooks = InformerHooks(self._on_lease, on_healthy=self._on_listed)
         scope = Scope(LEASES, member.namespace)
         self._informer = Informer(scope, Store({}), client=lambda: client, hooks=hooks)
@@ -139,6 +145,20 @@ class Coordinator:
     def holder_of(self, worker: str) -> str:
         """Which replica holds the slot of a worker; empty: nobody does."""
         return self._board.holder_of(self._slot_of(worker), self._clock.boottime())
+
+    @property
+    def me(self) -> str:
+        """This replica, as Leases name it."""
+        return self._board.me
+
+    @property
+    def assigner(self) -> str:
+        """Which replica assigns workers; empty: none does."""
+        return self._board.assigner(self._clock.boottime())
+
+    def address_of(self, member: str) -> str:
+        """Where a replica is asked for what only it knows, as it says itself; empty: it is not there, or does not."""
+        return self._board.address_of(member, self._clock.boottime())
 
     async def read_term(self, worker: str) -> str:
         """In which term the slot of a worker is held, as its Lease says now; empty: nobody holds it.

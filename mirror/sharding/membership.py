@@ -30,8 +30,6 @@ class MemberSettings:
     namespace: str
     identity: str
     slots: int
-    address: str = ""
-    """Where others ask it for what only it knows."""
     duration_seconds: float = 30.0
     renew_seconds: float = 5.0
 
@@ -45,11 +43,20 @@ class Membership:
     """Renews the Lease until cancelled, and takes it away then."""
 
     def __init__(
-        self, sender: Sender, settings: MemberSettings, *, is_ready: Callable[[], bool], clock: Clock, log: Log
+        self,
+        sender: Sender,
+        settings: MemberSettings,
+        *,
+        is_ready: Callable[[], bool],
+        address: Callable[[], str],
+        clock: Clock,
+        log: Log,
     ) -> None:
+        """``address``: where others ask this replica for what only it knows, IP and port; empty: nowhere."""
         self._sender = sender
         self._settings = settings
         self._is_ready = is_ready
+        self._address = address
         self._clock = clock
         self._log = log
 
@@ -88,7 +95,7 @@ class Membership:
         return {
             names.SLOTS: slots_said(settings.slots, settings.identity),
             names.READY: "true" if self._is_ready() else "false",
-            names.ADDRESS: settings.address or None,
+            names.ADDRESS: self._address() or None,
         }
 
     async def _leave(self) -> None:

@@ -27,6 +27,7 @@ LET_IN = {
     "components/access": {8443: EVERYBODY},
 }
 """By port of the pod; of everybody each is asked who they are (docs/security.md)."""
+LET_OUT = "components/sharding"
 
 
 @pytest.mark.parametrize("folder", LET_IN)
@@ -40,6 +41,15 @@ def test_each_port_is_open_to_those_who_need_it(folder: str) -> None:
     assert opened == LET_IN[folder]
 
 
+def test_managers_reach_each_other_where_several_work_at_once() -> None:
+    """And nothing else by this policy; whoever reaches the port is let in by another one."""
+    policy = yaml.safe_load((SHIPPED / LET_OUT / "network-policy.yaml").read_text())["spec"]
+
+    ours = {"matchLabels": {"app.kubernetes.io/name": "jobmirror"}}
+    assert (policy["policyTypes"], policy["podSelector"]) == (["Egress"], ours)
+    assert policy["egress"] == [{"to": [{"podSelector": ours}], "ports": [{"protocol": "TCP", "port": 8443}]}]
+
+
 def test_no_policy_is_left_out() -> None:
     found = {str(path.parent.relative_to(SHIPPED)) for path in SHIPPED.rglob("*network-polic*.yaml")}
-    assert found == LET_IN.keys()
+    assert found == {*LET_IN, LET_OUT}

@@ -62,11 +62,14 @@ class SharingProcess:
         self.name = name
         self.environment = environment
         self.is_ready = True
+        self.address = ""
+        """Where it is asked for what only it knows, as its Lease says."""
         self.coordinator = Coordinator(
             self.management(None),
             ShardingSettings(MemberSettings(HOME, name, slots)),
             self._work,
             is_ready=lambda: self.is_ready,
+            address=lambda: self.address,
             environment=environment,
         )
         self.instances = Instances(self._build, slots=slots, terms=self.coordinator.terms, environment=environment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -48,14 +48,16 @@ class Work:
             workers.remove(name)
 
 
-def replica(wire: Wire, work: Work, name: str, slots: int = 4) -> Coordinator:
+def replica(wire: Wire, work: Work, name: str, slots: int = 4, address: Callable[[], str] = str) -> Coordinator:
     environment = Environment(LoopClock(), get_log("test"), Metrics())
     settings = ShardingSettings(MemberSettings(HOME, name, slots))
 
     async def works(holding: Holding) -> None:
         await work(name, holding)
 
-    return Coordinator(client_of(wire, peer=name), settings, works, is_ready=lambda: True, environment=environment)
+    return Coordinator(
+        client_of(wire, peer=name), settings, works, is_ready=lambda: True, address=address, environment=environment
+    )
 
 
 @asynccontextmanager
@@ -212,3 +214,19 @@ async def test_terms_are_read_although_the_watch_is_late() -> None:
             assert await two.read_term("east") == ""
             wire.server.remove("leases", lease, HOME)
             assert await two.read_term("east") == ""
+
+
+async def test_members_say_where_they_are_asked_as_soon_as_they_know() -> None:
+    """Each knows of the others; of one that has ended, or says nothing, nothing is known."""
+    wire, work, ports = wire_to("c"), Work(), list[int]()
+    one = replica(wire, work, "one", address=lambda: f"10.0.0.1:{ports[0]}" if ports else "")
+    two = replica(wire, work, "two")
+    async with running(one, two) as tasks:
+        await asyncio.sleep(10)
+        assert (two.address_of("one"), two.me, two.assigner) == ("", "two", "one")
+        ports.append(8443)
+        await asyncio.sleep(10)
+        assert (two.address_of("one"), one.address_of("one"), one.address_of("two")) == ("10.0.0.1:8443",) * 2 + ("",)
+        tasks[0].cancel()
+        await asyncio.sleep(5)
+        assert two.address_of("one") == ""
