@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 
 import aiohttp
+import pytest
 import pytest_asyncio
 from aiohttp import web
 
@@ -23,7 +25,9 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, until
 from e2e.manager import ManagerProcess
 from e2e.serving import https_at
+from e2e.test_sharding import SLOTS, managers_that, replicas
 from mirror.serving.x509 import Authority, server_context
+from mirror.sharding.slots import slot_of_worker
 
 URL = "https://mirror.example"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -142,10 +146,9 @@ async def user(manager: ManagerProcess, scene: Scene, name: str, rules: list[Jso
         told = (await own.get(told_at))["data"]
         token = own._access.headers["authorization"].removeprefix("Bearer ")
     assert told["url"] == URL
-    port = next(found[1] for line in manager.log_lines() if (found := _SERVING.search(line)))
     tls = ssl.create_default_context(cadata=told["ca.crt"])
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
-        yield User(session, f"https://127.0.0.1:{port}", token, namespace)
+        yield User(session, f"https://127.0.0.1:{_port(manager)}", token, namespace)
 
 
 def attributes(rule: Json) -> Json:
@@ -154,9 +157,11 @@ def attributes(rule: Json) -> Json:
     return {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": resource, "subresource": subresource}
 
 
-async def _running(manager: ManagerProcess, scene: Scene, east: ControlPlane) -> str:
+async def _running(
+    manager: ManagerProcess, scene: Scene, east: ControlPlane, *, annotations: Mapping[str, str] | None = None
+) -> str:
     """A Job that runs on east; gives its pod's name."""
-    await scene.create(job("train", manager.managed_by, run_for="never"))
+    await scene.create(job("train", manager.managed_by, run_for="never", annotations=annotations))
     async with Client(east.kubeconfig) as client, asyncio.timeout(120):
         while True:
             pods = await client.list(f"/api/v1/namespaces/{scene.namespace}/pods")
@@ -250,3 +255,48 @@ async def test_the_page_shows_a_user_their_namespace_and_what_is_inside_their_mi
             assert await log.read() == b"\xff the end\n"
     lines = serving.log_lines()
     assert not any(looker.token in line for line in lines)
+
+
+async def test_any_of_several_managers_answers_a_user(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene, kubelet: StubKubelet
+) -> None:
+    """Each is asked over its own address; what the holder of east's slot knows, it gives to the others, over TLS.
+
+    kill -9 of that one: the others say which manager does not answer, and a log breaks; then all know again.
+    """
+    settings: Json = {
+        "https": https_at("127.0.0.1:0"),
+        "access": {"enabled": True, "url": URL},
+        "sharding": {"slots": SLOTS, "address": "127.0.0.1"},
+    }
+    async with replicas(management, {"east": east, "west": west}, settings=settings) as managers:
+        pod = await _running(managers[0], scene, east, annotations={"worker-order": "east"})
+        async with user(managers[0], scene, "reader", RULES) as reader:
+            everywhere = [replace(reader, base=f"https://127.0.0.1:{_port(one)}") for one in managers]
+            for one in everywhere:
+                await until(partial(one.get, "train/log?tailLines=5"), lambda got: got == (200, _log(pod)))
+                code, text = await one.get("train")
+                assert (code, b'"kind":"Mirrored"' in text, b"unavailable" in text) == (200, True, False)
+                assert pod.encode() in (await one.get("train/pods"))[1]
+            (holder,) = await managers_that(managers, slot=slot_of_worker("east", SLOTS).index)
+            others = [one for number, one in enumerate(everywhere) if number != holder]
+            async with others[0].open("train/log?follow=true") as following:
+                assert await following.content.readline() == _log(pod)
+                await managers[holder].kill()
+                code, text = await others[0].get("train/pods")
+                assert (code, b"which follows worker east, does not answer" in text) == (503, True)
+                with pytest.raises(aiohttp.ClientPayloadError):
+                    await following.read()
+            for one in others:
+                await until(partial(one.get, "train/pods"), lambda got: got[0] == 200 and pod.encode() in got[1])
+            managers[holder].launch()
+            await managers[holder].wait_until_ready(is_leading=False)
+
+
+def _log(pod: str) -> bytes:
+    return f"log of {pod}\n".encode()
+
+
+def _port(manager: ManagerProcess) -> str:
+    """Of its HTTPS address."""
+    return next(found[1] for line in manager.log_lines() if (found := _SERVING.search(line)))

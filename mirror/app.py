@@ -103,6 +103,11 @@ class Manager:
     kept: list[tuple[str, Callable[[], Awaitable[None]]]] = field(default_factory=list)
     """What else runs as long as we do, leading or not, by name."""
 
+    @property
+    def leads(self) -> bool:
+        """Whether this is the one manager that leads or, of several that work at once, assigns workers."""
+        return self.is_working or (self.sharded is not None and self.sharded.assigns)
+
     async def run(self, stop: asyncio.Event) -> None:
         """Watch at once, work when leading, end with ``stop``."""
         async with asyncio.TaskGroup() as scope:
@@ -289,6 +294,7 @@ async def _build(
             environment=environment,
             is_ready=lambda: mirroring.informers.is_synced,
         )
+        sharded.report_to(mirroring)
     elif settings.leader_election.enabled:
         # Those who held slots before see by it that they are in force no more, also when it is given back (S9).
         lease = replace(lease, annotations={names.SLOTS: slots_said(1, lease.identity)})

@@ -5,16 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+from mirror.access.bounds import Bounds
+from mirror.access.elsewhere import Elsewhere, Members
+from mirror.access.peers import Peers, Trust
 from mirror.access.reporting import AddressPublisher, Told
 from mirror.access.reviews import Reviews
 from mirror.access.service import Access
 from mirror.access.sources import AccessSources
 from mirror.access.web import routes as access_routes
+from mirror.controllers.known import Knowledge
+from mirror.controllers.known_over_slots import KnowledgeOverSlots, WorkersOverSlots
 from mirror.controllers.mirroring import Mirroring
+from mirror.controllers.state import MirroringState
 from mirror.kube.client import Client
 from mirror.model.losses import OnLoss
 from mirror.page.serving import Place
@@ -30,6 +37,25 @@ from mirror.telemetry.metrics import Metrics
 from mirror.webhook.bundles import Bundles
 from mirror.webhook.routes import routes as webhook_routes
 from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
+
+POD_IP = "POD_IP"
+"""The environment variable in which our manifests have the address of the pod."""
+
+
+class Beside(Protocol):
+    """One of several managers that work at once; ``sharded`` has it."""
+
+    @property
+    def coordinator(self) -> Members: ...
+
+    def held(self) -> tuple[MirroringState, ...]:
+        """What the instances know that run here now."""
+        ...
+
+    def publish(self, address: Callable[[], str]) -> None:
+        """Let the others know where this one is asked; empty: nowhere."""
+        ...
 
 
 class ManagerState(Protocol):
@@ -39,8 +65,42 @@ class ManagerState(Protocol):
     registry: Registry
     mirroring: Mirroring
     metrics: Metrics
-    is_working: bool
     kept: list[tuple[str, Callable[[], Awaitable[None]]]]
+
+    @property
+    def leads(self) -> bool:
+        """Whether it leads or, of several that work at once, assigns workers."""
+        ...
+
+    @property
+    def sharded(self) -> Beside | None:
+        """Where several work at once."""
+        ...
+
+
+class OwnAddress:
+    """Where other managers ask this one, and what they have to show to be asked."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._address = settings.sharding.address or os.environ.get(POD_IP, "")
+        self.port = 0
+        """Of HTTPS; 0: not opened yet."""
+        self.certificates: Certificates | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self._address)
+
+    def text(self) -> str:
+        """Address and port, as a member's Lease has them; empty while there is none."""
+        if not self._address or not self.port:
+            return ""
+        return f"[{self._address}]:{self.port}" if ":" in self._address else f"{self._address}:{self.port}"
+
+    def trust(self) -> Trust:
+        """The same as they have of us."""
+        found = self.certificates
+        return Trust(b"", "") if found is None else Trust(found.authority, found.name)
 
 
 @asynccontextmanager
@@ -52,9 +112,10 @@ async def http_services(
     Raises:
         CannotStart: an address cannot be listened on.
     """
-    access = _access(settings, management, manager) if settings.access.enabled else None
+    at = OwnAddress(settings)
+    access = _access(settings, management, manager, at) if settings.access.enabled else None
     async with (
-        _https(settings, management, manager, access),
+        _https(settings, management, manager, access, at),
         _page(settings, management, manager, access, on_page=on_page),
     ):
         yield
@@ -62,7 +123,7 @@ async def http_services(
 
 @asynccontextmanager
 async def _https(
-    settings: Settings, management: Client, manager: ManagerState, access: Access | None
+    settings: Settings, management: Client, manager: ManagerState, access: Access | None, at: OwnAddress
 ) -> AsyncIterator[None]:
     """The one HTTPS address, where a part wants it; all replicas serve it, those that stand by too."""
     if not (settings.webhook.enabled or settings.access.enabled):
@@ -80,9 +141,9 @@ async def _https(
         source, log=log, on_loaded=lambda ends: manager.metrics.certificate_expiry.set(ends.timestamp())
     )
     await certificates.load()
+    at.certificates = certificates
     manager.kept.append(("keep certificates", certificates.keep))
     parts: list[Routes] = []
-    ports: list[int] = []
     if settings.webhook.enabled:
         hooks, count = get_log("webhook"), manager.metrics.on_webhook
         kinds, namespaces = manager.mirroring.sources.kinds, settings.namespaces
@@ -99,45 +160,64 @@ async def _https(
         if not wanted.cert_file:
             manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
     if access is not None:
-        _publish(settings, management, manager, certificates, ports)
+        _publish(settings, management, manager, certificates, at)
         parts.append(access_routes(access))
         if settings.access.client_certificates:
             authorities = ClientAuthorities(management, certificates.accept_clients, log=get_log("access"))
             manager.kept.append(("keep client authorities", authorities.keep))
     async with serve_https(wanted.listen_address, application(*parts), certificates) as port:
-        ports.append(port)
+        at.port = port
         log.info("serving", listen=f"{wanted.listen_address[0]}:{port}")
         yield
 
 
-def _access(settings: Settings, management: Client, manager: ManagerState) -> Access:
+def _access(settings: Settings, management: Client, manager: ManagerState, at: OwnAddress) -> Access:
     """What users are told of their Jobs' mirrors."""
-    mirroring = manager.mirroring
-    known = mirroring.known()
+    mirroring, sharded = manager.mirroring, manager.sharded
+    known, workers, bounds = _known(manager), _workers(manager), Bounds()
+    elsewhere = None
+    if sharded is not None:
+        elsewhere = Elsewhere(sharded.coordinator, Peers(at.trust, at.text, bounds), workers, bounds)
+        sharded.publish(at.text)
+        if not at.is_known:
+            get_log("access").warning(
+                "other managers cannot ask this one", because="sharding.address and POD_IP are empty"
+            )
     sources = AccessSources(
         management=management,
         kinds=mirroring.sources.kinds,
         sources=mirroring.sources.get,
-        registry=manager.registry,
+        workers=workers,
         known=known,
         obstacles_of_draft=known.obstacles_of_draft,
         choice_for_draft=known.choice_for_draft,
         transform=mirroring.transform,
         managed_by=settings.managed_by,
     )
-    return Access(sources, log=get_log("access"))
+    return Access(sources, log=get_log("access"), bounds=bounds, elsewhere=elsewhere)
+
+
+def _known(manager: ManagerState) -> Knowledge:
+    """What this manager knows, for people; of several that work at once with what its instances know."""
+    known, sharded = manager.mirroring.known(), manager.sharded
+    return known if sharded is None else KnowledgeOverSlots(known.state, sharded.held, sharded.coordinator)
+
+
+def _workers(manager: ManagerState) -> Mapping[str, Worker]:
+    every, sharded = manager.registry.workers, manager.sharded
+    return every if sharded is None else WorkersOverSlots(every, sharded.held)
 
 
 def _publish(
-    settings: Settings, management: Client, manager: ManagerState, certificates: Certificates, ports: list[int]
+    settings: Settings, management: Client, manager: ManagerState, certificates: Certificates, at: OwnAddress
 ) -> None:
-    """Where access is, and which kinds are mirrored, is told by the leader, once there is a port."""
+    """Where access is, and which kinds are mirrored, is told by whoever leads, once there is a port."""
     kinds = _kinds_told(settings)
     publisher = AddressPublisher(
         management,
         settings.namespace,
-        lambda: Told(_reached(settings.access.url, ports), certificates.authority, kinds),
-        is_leading=lambda: manager.is_working,
+        lambda: Told(_reached(settings.access.url, at.port), certificates.authority, kinds),
+        is_leading=lambda: manager.leads,
         log=get_log("access"),
     )
     manager.kept.append(("publish access", publisher.run))
@@ -152,9 +232,9 @@ def _kinds_told(settings: Settings) -> str:
     return written(settings.kinds)
 
 
-def _reached(url: str, ports: list[int]) -> str:
+def _reached(url: str, port: int) -> str:
     """The URL that users are told; port 0, which only ``mirror dev`` and ``demo`` have, is the one that was opened."""
-    return f"{url.removesuffix(':0')}:{ports[0]}" if url.endswith(":0") and ports else url
+    return f"{url.removesuffix(':0')}:{port}" if url.endswith(":0") and port else url
 
 
 @asynccontextmanager
@@ -178,10 +258,11 @@ async def _page(
         hosts=settings.page.hosts,
         managed_by=settings.managed_by,
         origin=manager.origin,
+        is_shared=manager.sharded is not None,
     )
     visitors = AccessVisitors(Reviews(management), kinds, access) if settings.page.login else None
-    known = manager.mirroring.known()
-    serving = serve_page(known, place, is_leading=lambda: manager.is_working, log=log, visitors=visitors)
+    known = _known(manager)
+    serving = serve_page(known, place, is_leading=lambda: manager.leads, log=log, visitors=visitors)
     async with serving as port:
         log.info("started", listen=f"{host}:{port}")
         on_page(port)

@@ -96,7 +96,7 @@ class AccessVisitors:
         assert self._access is not None
         kind = self._kinds[key.kind]
         try:
-            source, mirror = self._access.bodies(kind, key)
+            source, mirror, missing = self._access.bodies(kind, key)
         except StatusError as refused:
             raise Refused(refused.code, refused.message) from refused
         if size_of(source) + (size_of(mirror) if mirror is not None else 0) > MOST_BODY_BYTES:
@@ -106,7 +106,7 @@ class AccessVisitors:
                 source=_body(kind.resource.api_version, kind.resource.kind, source),
                 mirror=None if mirror is None else _body(kind.resource.api_version, kind.resource.kind, mirror),
                 worker=kind.summary(source).placed or "",
-                because=because,
+                because=because or missing,
             )
         except KubeError:
             raise Refused(502, "The stored object cannot be read.") from None

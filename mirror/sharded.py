@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from mirror.connecting import Connections
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import MirroringSettings
+from mirror.controllers.state import MirroringState
 from mirror.kube.client import Client
 from mirror.kube.permits import WritePermit
 from mirror.model.terms import Terms
@@ -66,6 +67,8 @@ class Sharded:
         self._connect = connect
         self._environment = environment
         self._mirrorings: dict[Share, Mirroring] = {}
+        self._watching: Mirroring | None = None
+        self._address: Callable[[], str] = lambda: ""
         slots = settings.sharding.slots
         member = MemberSettings(
             lease.namespace,
@@ -76,7 +79,12 @@ class Sharded:
         )
         times = lease.duration_seconds, lease.renew_deadline_seconds, lease.retry_period_seconds
         self.coordinator = Coordinator(
-            client, ShardingSettings(member, *times), self._work, is_ready=is_ready, environment=environment
+            client,
+            ShardingSettings(member, *times),
+            self._work,
+            is_ready=is_ready,
+            address=lambda: self._address(),
+            environment=environment,
         )
         self.instances = Instances(self._build, slots=slots, terms=self.coordinator.terms, environment=environment)
 
@@ -92,6 +100,18 @@ class Sharded:
     def mirrorings(self) -> tuple[Mirroring, ...]:
         """Those that run here now."""
         return tuple(self._mirrorings.values())
+
+    def held(self) -> tuple[MirroringState, ...]:
+        """What those know that run here now."""
+        return tuple(one.state for one in self._mirrorings.values())
+
+    def report_to(self, watching: Mirroring) -> None:
+        """Let whoever follows the changes that this one sees, which watches all beside them, hear of the instances'."""
+        self._watching = watching
+
+    def publish(self, address: Callable[[], str]) -> None:
+        """Let the other replicas know where this one is asked for what only it knows, from the next renewal on."""
+        self._address = address
 
     def describe(self) -> str:
         """What it works on, for ``/readyz``; or why it does not."""
@@ -128,6 +148,8 @@ class Sharded:
                 warn=mirroring.warn_about_secret,
                 environment=environment,
             )
+            if self._watching is not None:
+                mirroring.report_to(self._watching)
             self._mirrorings[share] = mirroring
             yield _Instance(mirroring, renewer, self._checks_of(mirroring, share, permit))
         finally:

@@ -19,6 +19,12 @@ class Bounds:
     """Other requests to one worker at once."""
     answer_seconds: float = 10.0
     """How long a worker may take to answer."""
+    peer_seconds: float = 20.0
+    """How long another manager may take to answer, or to begin with a log; it has bounds of its own."""
+    peer_bytes: int = 8 * 2**20
+    """Of its answer, but for logs."""
+    requests_of_peer: int = 8
+    """To one other manager at once, but for logs."""
     decide_seconds: float = 25.0
     """How long it may take until a request is answered, or its log begins."""
     follow_seconds: float = 3_600.0

@@ -17,6 +17,7 @@ from mirror.kinds.base import Kind
 from mirror.kinds.report import Report
 from mirror.kube.objects import Object, Partial, size_of
 from mirror.model.keys import SourceKey
+from mirror.workers.worker import Worker
 
 
 class Differing:
@@ -44,7 +45,7 @@ class Differing:
             if error.code != 409 or summary.mirror_uid is not None or summary.is_finished:
                 raise
             # What keeps its mirror from being made may be among what it needs.
-            worker = manager.registry.workers[summary.placed]
+            worker = manager.workers[summary.placed]
             report = await self._comparing.run(lambda: self._before(kind, source), size_of(source))
             looked = await self._looking.look([worker], kind, source, person)
             return _comparison(report, looked, worker=worker.name, note=error.message)
@@ -71,7 +72,7 @@ class Differing:
         report = await self._comparing.run(lambda: self._before(kind, source), size_of(source))
         eligible = [
             worker
-            for name, worker in sorted(self._manager.registry.workers.items())
+            for name, worker in sorted(self._manager.workers.items(), key=_those_of_others_last)
             if worker.is_reachable and name not in lacks and "" not in lacks
         ]
         looked = await self._looking.look(eligible, kind, source, person)
@@ -80,6 +81,12 @@ class Differing:
     def _before(self, kind: Kind, source: Object) -> Report:
         manager = self._manager
         return kind.differences_before(source, transform=manager.transform, managed_by=manager.managed_by)
+
+
+def _those_of_others_last(one: tuple[str, Worker]) -> tuple[bool, str]:
+    """What another manager follows cannot be looked at from here."""
+    name, worker = one
+    return worker.is_remote, name
 
 
 def _key(kind: Kind, source: Object) -> SourceKey:

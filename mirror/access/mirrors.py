@@ -9,7 +9,7 @@ mirroring has to ask, few requests at a time, and never for long (D12).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -30,7 +30,6 @@ from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.text import clean
 from mirror.workers.pod_owners import PodOwners, read_metadata, read_metadata_list
-from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
 RIGHTS_FILE = "config/rbac/worker-logs.yaml"
@@ -63,10 +62,15 @@ class Mirrors:
     """Looks for mirrors in caches, and for what is in them on workers."""
 
     def __init__(
-        self, sources: Callable[[SourceKey], Object | None], registry: Registry, *, origin: str, bounds: Bounds
+        self,
+        sources: Callable[[SourceKey], Object | None],
+        workers: Mapping[str, Worker],
+        *,
+        origin: str,
+        bounds: Bounds,
     ) -> None:
         self._sources = sources
-        self._registry = registry
+        self._workers = workers
         self._origin = origin
         self._bounds = bounds
         # Requests under way, by worker: one that hangs holds a few of them and nobody else's.
@@ -93,7 +97,9 @@ class Mirrors:
         if name is None:
             why = source.annotations.get(names.WAITING_BECAUSE)
             raise StatusError(409, f"the {kind.name} has no worker yet{f': {why}' if why else ''}")
-        worker = self._registry.workers.get(name)
+        worker = self._workers.get(name)
+        if worker is not None and worker.is_remote:
+            raise _of_another_manager(worker)
         if worker is None or not worker.is_reachable:
             # Why, is for operators: it may hold the address of the worker.
             raise StatusError(503, f"worker {name} is unreachable from the manager; its operator can see why")
@@ -248,6 +254,8 @@ class Mirrors:
 
     async def send(self, worker: Worker, request: Request, person: Person, doing: str) -> bytes:
         """Send one request to a worker; bounds and errors as for ``_send``."""
+        if worker.is_remote:
+            raise _of_another_manager(worker)
         bounds = self._bounds
         request = replace(request, deadline_seconds=bounds.answer_seconds, most_bytes=bounds.list_bytes)
         async with self.asking(worker, doing):
@@ -274,6 +282,10 @@ class Mirrors:
             self._under_way[worker.name] -= 1
             if not self._under_way[worker.name]:
                 del self._under_way[worker.name]
+
+
+def _of_another_manager(worker: Worker) -> StatusError:
+    return StatusError(503, f"worker {worker.name} is followed by another manager, and cannot be looked at from here")
 
 
 def resource_text(resource: Resource) -> str:

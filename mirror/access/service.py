@@ -19,6 +19,7 @@ from mirror.access.answers import Answer, StatusError, no_source, refusal, whole
 from mirror.access.bounds import Bounds
 from mirror.access.comparing import Comparing
 from mirror.access.differing import Differing
+from mirror.access.elsewhere import POD_HEADER, WORKER_HEADER, Elsewhere, Owner
 from mirror.access.going_along import GoingAlong
 from mirror.access.logs import Cut, Logs, Out
 from mirror.access.looking import Looking
@@ -74,12 +75,16 @@ class _Line:
 class Access:
     """Make it in the running loop."""
 
-    def __init__(self, manager: AccessSources, *, log: Log, bounds: Bounds | None = None) -> None:
+    def __init__(
+        self, manager: AccessSources, *, log: Log, bounds: Bounds | None = None, elsewhere: Elsewhere | None = None
+    ) -> None:
+        """``elsewhere``: what other managers know, where several work at once."""
         self._manager = manager
+        self._elsewhere = elsewhere
         self._log = log
         self._bounds = bounds or Bounds()
         self._reviews = Reviews(manager.management)
-        self._mirrors = Mirrors(manager.sources, manager.registry, origin=manager.transform.origin, bounds=self._bounds)
+        self._mirrors = Mirrors(manager.sources, manager.workers, origin=manager.transform.origin, bounds=self._bounds)
         self._logs = Logs(self._mirrors, self._bounds)
         self._comparing = Comparing()
         along = GoingAlong(manager.management, self._reviews, manager.transform.dependencies, self._bounds)
@@ -110,8 +115,8 @@ class Access:
                 self._log.bind(**line.fields).info("access cut", user=line.user, because=str(error))
                 raise error if isinstance(error, Cut) else Cut(str(error)) from error
 
-    def bodies(self, kind: Kind, key: SourceKey) -> tuple[Object, Object | None]:
-        """A source and its mirror, if there is one that can be seen; only for whose rights are sure.
+    def bodies(self, kind: Kind, key: SourceKey) -> tuple[Object, Object | None, str]:
+        """A source and its mirror, or why it cannot be seen; only for whose rights are sure.
 
         Raises:
             StatusError: there is no such source.
@@ -119,9 +124,9 @@ class Access:
         source = self._mirrors.source(kind, key.namespace, key.name)
         try:
             mirror = self._mirrors.mirror(kind, source).found
-        except StatusError:
-            return source, None
-        return source, None if isinstance(mirror, Partial) else mirror
+        except StatusError as missing:
+            return source, None, missing.message
+        return (source, None, "it is too large") if isinstance(mirror, Partial) else (source, mirror, "")
 
     async def _decide(
         self, asked: Asked, reply: Reply, line: _Line, stack: AsyncExitStack
@@ -139,6 +144,8 @@ class Access:
                     answer = await self._about_draft(question, reply, person, line)
                 else:
                     await self._require(person, _rights(kind, question))
+                    if (owner := self._owner(kind, question, asked)) is not None:
+                        return await self._pass_on(owner, kind, question, person, stack, line)
                     if question.what == "log":
                         return await self._open_log(self._mirror(kind, question), question, person, stack, line)
                     answer = await self._answer(kind, question, person)
@@ -208,7 +215,7 @@ class Access:
         jobs = self._manager.known.jobs(question.namespace, kind=kind.name, most=most + 1)
         return {"items": jobs[:most], "isCut": len(jobs) > most}
 
-    def _job(self, kind: Kind, question: Question) -> object:
+    def _job(self, kind: Kind, question: Question) -> dict[str, object]:
         known = self._manager.known
         key = SourceKey(kind.name, question.namespace or "", question.name)
         found = known.job(key)
@@ -233,6 +240,37 @@ class Access:
         most = min(question.page.most or self._bounds.items, self._bounds.items)
         return replace(question.page, most=most)
 
+    # -- what another manager knows -----------------------------------------------------------------------------------
+
+    def _owner(self, kind: Kind, question: Question, asked: Asked) -> Owner | None:
+        """Who has to be asked; None: this manager answers. Raises StatusError, as ``Elsewhere.owner``."""
+        if self._elsewhere is None or not question.name:
+            return None
+        return self._elsewhere.owner(kind, self._source(kind, question), question, asked)
+
+    async def _pass_on(
+        self, owner: Owner, kind: Kind, question: Question, person: Person, stack: AsyncExitStack, line: _Line
+    ) -> Callable[[Reply], Awaitable[None]]:
+        """Its answer; of a Job itself, what is known here, and what not, where it does not answer."""
+        assert self._elsewhere is not None
+        line.fields["manager"] = owner.member
+        if question.what == "log":
+            stack.enter_context(self._logs.counted(person, question.namespace or ""))
+            pod, pieces = await self._elsewhere.log(owner, kind, question, line.asked, stack)
+            line.fields |= {"pod": pod, "worker": owner.worker}
+
+            async def send(reply: Reply) -> None:
+                await reply.begin(((WORKER_HEADER, owner.worker), (POD_HEADER, pod)))
+                await self._logs.hand_on(pieces, reply, follow=question.log.follow)
+
+            return send
+        try:
+            return _sending(Answer(200, await self._elsewhere.answer(owner, kind, question, line.asked)))
+        except StatusError as refused:
+            if question.what or refused.code in (401, 403):
+                raise
+            return _sending(whole(self._job(kind, question) | {"unavailable": refused.message}))
+
     # -- logs ---------------------------------------------------------------------------------------------------------
 
     async def _open_log(
@@ -248,7 +286,7 @@ class Access:
         first = await stack.enter_async_context(logs.opened(mirror, pod, containers[0], wanted, person))
 
         async def send(reply: Reply) -> None:
-            await reply.begin((("X-Jobmirror-Worker", mirror.worker.name), ("X-Jobmirror-Pod", pod.metadata.name)))
+            await reply.begin(((WORKER_HEADER, mirror.worker.name), (POD_HEADER, pod.metadata.name)))
             count = await logs.hand_on(first, reply, follow=wanted.follow)
             for container in containers[1:]:
                 try:

@@ -12,7 +12,7 @@ from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
 from mirror.model.views import Known
 from mirror.placement.explaining import Choice
-from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class AccessSources:
     """Whose objects can be asked for."""
     sources: Callable[[SourceKey], Object | None]
     """A source from the cache."""
-    registry: Registry
+    workers: Mapping[str, Worker]
+    """All, by name."""
     known: Known
     obstacles_of_draft: Callable[[Kind, Object], Mapping[str, str]]
     choice_for_draft: Callable[[Kind, Object], Choice]

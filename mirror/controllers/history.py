@@ -164,6 +164,10 @@ class History:
         self._readers.add(reader)
         return reader
 
+    def share_readers(self, other: History) -> None:
+        """Report changes to those who read the other's, now and later; before anybody reads these."""
+        self._readers = other._readers
+
     def _is_end_by(self, uid: str, reason: str) -> bool:
         """Whether a source has ended for this reason: its end says so already."""
         entries = self._over.get(uid)

@@ -87,6 +87,10 @@ class Knowledge:
             return {}
         return self._obstacles(self.state.sources.kinds[key.kind], found, self.state.memories.of(found.metadata.uid))
 
+    def kept_elsewhere(self, key: SourceKey) -> str:
+        """Nothing: whoever stands by beside this manager knows no more."""
+        return ""
+
     def obstacles_of_draft(self, kind: Kind, draft: Object) -> Mapping[str, str]:
         """The same for one that does not exist yet, whatever uid is written in it."""
         return self._obstacles(kind, draft, Memory(""))

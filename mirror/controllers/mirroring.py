@@ -157,6 +157,15 @@ class Mirroring:
         """What this manager knows, for people."""
         return Knowledge(self._state)
 
+    @property
+    def state(self) -> MirroringState:
+        """What is known; to be read."""
+        return self._state
+
+    def report_to(self, other: Mirroring) -> None:
+        """Whoever follows the changes that another instance of this process sees, hears of those seen here, too."""
+        self._state.history.share_readers(other.state.history)
+
     def look_again(self, kind: Kind) -> None:
         """Look at all sources of a kind: something that none of them shows has changed."""
         intake = self._state.intake

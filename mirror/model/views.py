@@ -133,6 +133,10 @@ class Known(Protocol):
         """For each worker that is not eligible: why."""
         ...
 
+    def kept_elsewhere(self, key: SourceKey) -> str:
+        """What of it only another manager knows that works beside this one, as a sentence; empty: nothing."""
+        ...
+
     def changes(self) -> AsyncIterator[frozenset[SourceKey]]:
         """Which sources changed since the last time; gathered while the reader is busy. Empty: only workers did."""
         ...

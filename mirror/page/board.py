@@ -47,10 +47,12 @@ class NotReady(Exception):
 class Board:
     """What everybody who looks sees. ``run`` fills it; invariant: ``_table`` is set exactly while it follows."""
 
-    def __init__(self, known: Known, *, is_leading: Callable[[], bool], clock: Clock) -> None:
+    def __init__(self, known: Known, *, is_leading: Callable[[], bool], clock: Clock, is_shared: bool = False) -> None:
+        """``is_shared``: several managers work at once; who leads assigns workers."""
         self._known = known
         self._is_leading = is_leading
         self._clock = clock
+        self._is_shared = is_shared
         self._table: Table | None = None
         self._workers: dict[str, WorkerView] = {}
         self._leads = False
@@ -114,7 +116,7 @@ class Board:
         workers = self._known.workers()
         by_name = {worker.name: worker for worker in workers}
         rows = tuple(judged(job, by_name.get(job.worker)) for job in self._known.jobs(most=PAGE_JOBS))
-        seen = listing.first_state(workers, rows, is_leading=self._is_leading())
+        seen = listing.first_state(workers, rows, is_leading=self._is_leading(), is_shared=self._is_shared)
         return listing.view(seen, Query(), self._clock.now())
 
     def places(self) -> tuple[tuple[str, str], ...]:
@@ -141,10 +143,12 @@ class Board:
             job = outlined(job)
         seen = detail.JobState(
             is_leading=self._is_leading(),
+            is_shared=self._is_shared,
             key=key,
             job=job,
             timeline=self._known.timeline(key) if job else (),
             obstacles=self._known.placement_obstacles(key) if job and job.state == "Waiting" else {},
+            elsewhere=self._known.kept_elsewhere(key) if job else "",
         )
         return detail.view(seen, self._clock.now())
 
@@ -161,6 +165,7 @@ class Board:
             workers, bars = seen_workers(workers, table.workers()), bars_of(table.jobs(), now)
         seen = listing.ListState(
             is_leading=self._leads,
+            is_shared=self._is_shared,
             workers=workers,
             lags=table.lags(),
             selection=table.select(query, now),

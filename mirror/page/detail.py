@@ -32,11 +32,14 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
     """What the page is made of."""
 
     is_leading: bool
+    is_shared: bool = False
     key: SourceKey
     job: JobView | None
     """None: there is none of this name."""
     timeline: tuple[Moment, ...] = ()
     obstacles: Mapping[str, str] = {}
+    elsewhere: str = ""
+    """What only another manager knows of it; empty: nothing."""
 
 
 def view(seen: JobState, now: datetime) -> View:
@@ -45,13 +48,14 @@ def view(seen: JobState, now: datetime) -> View:
     moments = seen.timeline[-MOST_MOMENTS:]
     obstacles = sorted(seen.obstacles.items())[:MOST_OBSTACLES]
     is_waiting = job is not None and job.state == "Waiting"
-    is_pending = is_waiting and not obstacles
+    is_pending, elsewhere = is_waiting and not obstacles, seen.elsewhere
     return View(
         parts=(
-            listing.role(seen.is_leading),
+            listing.role(seen.is_leading, is_shared=seen.is_shared),
             Fragment("head", (seen.key, job), lambda: _head(seen.key, job, now)),
             Fragment("facts", job, lambda: _facts(job, now)),
             Fragment("no-events", not moments, lambda: _note("no-events", "No events recorded.", shown=not moments)),
+            Fragment("elsewhere", elsewhere, lambda: _note("elsewhere", elsewhere, shown=bool(elsewhere))),
             Fragment("why-not", is_waiting, lambda: tag("h2", "Why not placed", id="why-not", hidden=not is_waiting)),
             Fragment("pending", is_pending, lambda: _note("pending", "Not evaluated yet.", shown=is_pending)),
         ),

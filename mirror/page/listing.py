@@ -29,12 +29,21 @@ COLUMNS = (
     ("created", "created", "Created"), ("took", "took", "Duration"), ("why", "why", "Why"),
 )  # fmt: skip
 """Class, what it is sorted by, title."""
+_ROLES = {
+    (False, True): ("leader", "good", "This manager places and mirrors Jobs"),
+    (False, False): ("standby", "muted", "Another manager is the leader; this one only watches"),
+    (True, True): ("assigns", "good", "This manager assigns workers; like others it mirrors Jobs on its own workers"),
+    (True, False): ("active", "good", "This manager mirrors Jobs on its own workers; another one assigns workers"),
+}
+"""Whether several work at once, and whether this one leads: text, tone, title."""
 
 
 class ListState(msgspec.Struct, frozen=True, kw_only=True):
     """What the list is made of."""
 
     is_leading: bool
+    is_shared: bool = False
+    """Whether several managers work at once."""
     workers: tuple[WorkerView, ...]
     selection: Selection
     namespaces: tuple[str, ...]
@@ -46,10 +55,14 @@ class ListState(msgspec.Struct, frozen=True, kw_only=True):
     bars: tuple[Bar, ...] = ()
 
 
-def first_state(workers: tuple[WorkerView, ...], rows: tuple[JobView, ...], *, is_leading: bool) -> ListState:
+def first_state(
+    workers: tuple[WorkerView, ...], rows: tuple[JobView, ...], *, is_leading: bool, is_shared: bool = False
+) -> ListState:
     """What can be shown before everything has been read: no counts, no chart."""
     selection = Selection(rows=rows, counts={}, found=-1, page=1, pages=1)
-    return ListState(is_leading=is_leading, workers=workers, selection=selection, namespaces=(), triage=None)
+    return ListState(
+        is_leading=is_leading, is_shared=is_shared, workers=workers, selection=selection, namespaces=(), triage=None
+    )
 
 
 def view(seen: ListState, query: Query, now: datetime) -> View:
@@ -61,7 +74,7 @@ def view(seen: ListState, query: Query, now: datetime) -> View:
     empty = (not selection.rows, query.is_everything)
     return View(
         parts=(
-            role(seen.is_leading),
+            role(seen.is_leading, is_shared=seen.is_shared),
             strip.strip(seen.triage, query),
             fleet.summary(seen.workers, hidden),
             chart.activity(seen.bars),
@@ -81,12 +94,11 @@ def view(seen: ListState, query: Query, now: datetime) -> View:
     )
 
 
-def role(is_leading: bool) -> Fragment:
-    """Whether this manager acts."""
-    text, tone, title = ("leader", "good", "This manager places and mirrors Jobs")
-    if not is_leading:
-        text, tone, title = ("standby", "muted", "Another manager is the leader; this one only watches")
-    return Fragment("role", is_leading, lambda: tag("span", text, id="role", class_=f"badge tone-{tone}", title=title))
+def role(is_leading: bool, *, is_shared: bool = False) -> Fragment:
+    """What this manager does: of several that work at once, whether it assigns workers."""
+    text, tone, title = _ROLES[is_shared, is_leading]
+    tones = f"badge tone-{tone}"
+    return Fragment("role", (is_leading, is_shared), lambda: tag("span", text, id="role", class_=tones, title=title))
 
 
 # -- what to look at ---------------------------------------------------------------------------------------------------

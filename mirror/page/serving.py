@@ -83,6 +83,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Names by which proxies call us, beside addresses and localhost."""
     managed_by: str = ""
     origin: str = ""
+    is_shared: bool = False
+    """Whether several managers work at once."""
 
 
 @asynccontextmanager
@@ -108,7 +110,7 @@ async def serve(
     Raises:
         CannotStart: the address cannot be listened on.
     """
-    board = Board(known, is_leading=is_leading, clock=clock or SystemClock())
+    board = Board(known, is_leading=is_leading, clock=clock or SystemClock(), is_shared=place.is_shared)
     streams = Streams(board, log=log)
     app = _Site(board, streams, place, visitors).application()
     failure: Exception | None = None

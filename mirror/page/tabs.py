@@ -23,7 +23,11 @@ _SHOWN_BY = {"pods": ("pods", ""), "logs": ("logs", " -f"), "events": ("events",
 
 def panels(parts: Mapping[str, Markup], key: SourceKey, kinds: Kinds, *, has_inside: bool) -> Iterator[Markup]:
     """The bar of tabs, and what each holds."""
-    story = join(tag("ol", parts["timeline"], id="timeline", class_="timeline", data_list=True), parts["no-events"])
+    story = join(
+        tag("ol", parts["timeline"], id="timeline", class_="timeline", data_list=True),
+        parts["no-events"],
+        parts["elsewhere"],
+    )
     shown_by = {name: _run(_command(name, key, kinds), "") for name in _INSIDE}
     contents = {name: _inside(name, by) if has_inside else _outside(by) for name, by in shown_by.items()}
     listed = tag("ul", [tag("li", _run(*one)) for one in commands(key, kinds)], class_="commands")

@@ -186,8 +186,6 @@ def _check_sharding(settings: Settings) -> list[Problem]:
     placement = settings.placement
     problems = [] if settings.leader_election.enabled else [("leaderElection.enabled", "must be true")]
     refused = {
-        "access.enabled": settings.access.enabled,
-        "page.enabled": settings.page.enabled,
         "tracing.enabled": settings.tracing.enabled,
         "placement.retryAfter": placement.retry_after_seconds is not None,
         "placement.scores": any(one.weight for one in placement.scores if one.name in _READ_ON_WORKERS),

@@ -28,6 +28,7 @@ from mirror.workers.worker import Worker
 class RemoteWorker(Worker):
     """A worker whose holder has written down how it is."""
 
+    is_remote = True
     _entry = Entry()
 
     async def run(self) -> None:

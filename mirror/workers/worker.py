@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from typing import ClassVar
 
 from mirror.kinds.base import Kind
 from mirror.kube import requests
@@ -41,6 +42,9 @@ class _PrefixChanged(Exception):
 
 class Worker:
     """A worker cluster by its name, whether it is connected or not."""
+
+    is_remote: ClassVar[bool] = False
+    """Whether another manager follows it: there is no client of it here, and its mirrors are not known."""
 
     def __init__(
         self,

@@ -42,6 +42,7 @@ class Pretended:
         self.by_key: dict[SourceKey, JobView] = {}
         self.stories: dict[SourceKey, tuple[Moment, ...]] = {}
         self.obstacles: dict[SourceKey, dict[str, str]] = {}
+        self.elsewhere: dict[SourceKey, str] = {}
         self.read = 0
         """How many Jobs were asked for."""
         self._readers: list[_Changes] = []
@@ -90,6 +91,9 @@ class Pretended:
 
     def timeline(self, key: SourceKey) -> tuple[Moment, ...]:
         return self.stories.get(key, ())
+
+    def kept_elsewhere(self, key: SourceKey) -> str:
+        return self.elsewhere.get(key, "")
 
     def placement_obstacles(self, key: SourceKey) -> Mapping[str, str]:
         return self.obstacles.get(key, {})

@@ -19,6 +19,7 @@ from mirror.access.sources import AccessSources
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.model import names
 from mirror.planes.api import Json
+from mirror.serving.client_certificates import CertificateUser
 from mirror.telemetry.logs import get_log
 
 USERS = ("ann", "bob", "eve")
@@ -101,7 +102,7 @@ class AccessWorld(FlowWorld):
             management=self.management.client(),
             kinds=self.mirroring.sources.kinds,
             sources=self.mirroring.sources.get,
-            registry=self.registry,
+            workers=self.registry.workers,
             known=known,
             obstacles_of_draft=known.obstacles_of_draft,
             choice_for_draft=known.choice_for_draft,
@@ -130,13 +131,14 @@ class AccessWorld(FlowWorld):
         method: str = "GET",
         body: Any = None,
         got: Got | None = None,
+        certificate: CertificateUser | None = None,
     ) -> Got:
         """``what`` begins with a slash, or comes after the path of the Jobs of ``default``."""
         target = what if what.startswith("/") else f"/v1/namespaces/default/jobs/{what}"
         got = got or Got()
         given = headers if headers is not None else {"authorization": f"Bearer token-of-{user}"}
         got.sent = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
-        await self.access.handle(Asked(method, target, given, "10.0.0.1"), got)
+        await self.access.handle(Asked(method, target, given, "10.0.0.1", certificate), got)
         return got
 
     async def running(self, name: str = "train", worker: str = "east", **spec: Any) -> Json:

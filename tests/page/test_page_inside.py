@@ -162,7 +162,7 @@ def test_commands_name_the_group_where_the_name_alone_means_another_kind() -> No
 
 def test_tabs_without_scripts_name_the_kind_that_is_used() -> None:
     """What the page cannot show itself is shown by a command, which is told as those to copy are."""
-    parts = {"timeline": join(), "no-events": join()}
+    parts = {"timeline": join(), "no-events": join(), "elsewhere": join()}
     key = SourceKey("TaskRun", "a", "train")
     drawn = str(join(*tabs.panels(parts, key, KINDS, has_inside=False)))
     assert "mirror pods taskrun/train -n a" in drawn

@@ -46,6 +46,7 @@ def job_view(known: Pretended, namespace: str, name: str) -> View:
         job=known.job(key),
         timeline=known.timeline(key),
         obstacles=known.placement_obstacles(key),
+        elsewhere=known.kept_elsewhere(key),
     )
     return detail.view(seen, NOW)
 
@@ -132,6 +133,20 @@ def test_of_very_many_workers_those_in_trouble_are_shown() -> None:
 def test_a_standby_says_so() -> None:
     """Who reads it knows that another manager acts."""
     assert "standby" in list_view(picture(), is_leading=False).drawn()["role"]
+
+
+@pytest.mark.parametrize(("leads", "said"), [(True, "assigns"), (False, "active")])
+def test_of_several_that_work_at_once_each_says_what_it_does(leads: bool, said: str) -> None:
+    """None of them only watches."""
+    assert f">{said}<" in listing.role(leads, is_shared=True).draw()
+
+
+def test_a_job_that_another_manager_knows_more_of_says_so() -> None:
+    """And with one manager nothing of it is seen."""
+    known, key = picture(), SourceKey("Job", "research", "train-resnet-large")
+    assert 'id="elsewhere" class="nothing" hidden' in job_view(known, key.namespace, key.name).drawn()["elsewhere"]
+    known.elsewhere[key] = "Another manager knows more."
+    assert ">Another manager knows more.<" in job_view(known, key.namespace, key.name).drawn()["elsewhere"]
 
 
 def test_states_are_links_that_keep_the_filter() -> None:

@@ -166,6 +166,7 @@ def test_empty_retention_is_not_zero() -> None:
         # Durations.
         ("workers: {onLoss: Evict}", "workers.onLoss: expected"),
         ("sharding: {slots: 0}", "sharding.slots: expected a whole number from 1 to 1024"),
+        ("sharding: {address: manager-1}", "sharding.address: expected an IP address, or empty text"),
         ("workers: {onLoss: Reschedule, onLossAllowed: [Wait]}", "workers.onLoss: Reschedule is not in onLossAllowed"),
         ("placement: {retryAfter: 15}", "placement.retryAfter: expected a duration"),
         ("placement: {retryAfter: 15m}", "placement.retryAfter: needs workers.watchPods: labelled"),
@@ -286,14 +287,12 @@ def test_yaml_that_could_mislead_is_refused(raw: bytes, told: str) -> None:
     ("text", "told"),
     [
         ("leaderElection: {enabled: false}", "leaderElection.enabled: must be true"),
-        ("page: {enabled: true}", "page.enabled: cannot be used yet"),
         ("tracing: {enabled: true}", "tracing.enabled: cannot be used yet"),
         (
             "workers: {watchPods: labelled}\nplacement: {retryAfter: 15m}",
             "placement.retryAfter: cannot be used yet",
         ),
         ("placement: {scores: [{name: quota, weight: 1}]}", "placement.scores: cannot be used yet"),
-        ("access: {enabled: true, url: 'https://jobs.example.com:8443'}", "access.enabled: cannot be used yet"),
     ],
 )
 def test_what_several_slots_cannot_do_yet_is_refused_by_its_name(text: str, told: str) -> None:

@@ -83,6 +83,8 @@ def story_of(kind: Kind, job: Object, events: list[Json], told: KnownJob | None,
     if told is None:
         obstacles = obstacles_of(view.because) if not view.worker else {}
         return Story(job=view, timeline=timeline(kind, job, events), obstacles=obstacles, notes=notes)
+    if told.unavailable:
+        notes = (*notes, f"history and delays are not included: {told.unavailable}")
     merged_timeline = timeline(kind, job, events, told.timeline)
     return Story(job=merged(view, told.job), timeline=merged_timeline, obstacles=told.obstacles, notes=notes)
 

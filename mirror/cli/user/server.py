@@ -102,6 +102,8 @@ class KnownJob(msgspec.Struct, frozen=True):
     job: JobView | None = None
     timeline: tuple[Moment, ...] = ()
     obstacles: dict[str, str] = msgspec.field(name="lacks", default={})
+    unavailable: str = ""
+    """What is missing here, since another manager knows it and does not say; empty: nothing."""
 
 
 class Along(msgspec.Struct, frozen=True, kw_only=True):

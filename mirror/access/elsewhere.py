@@ -1,0 +1,199 @@
+"""Which manager knows what is asked for, where several work at once, and its answer (S2, decision 0032).
+
+Used by ``service``, once the caller's rights are sure. What another manager follows is passed on to it by ``peers``,
+once; what has been passed on already, is refused where it is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, quote
+
+import msgspec
+
+from mirror.access.answers import StatusError
+from mirror.access.bounds import Bounds
+from mirror.access.logs import Cut
+from mirror.access.peers import PASSED_ON, NoAnswer, Peers, pieces_of, read_refusal
+from mirror.access.request_parsing import Asked, Question
+from mirror.batch.syntax import subdomain_problems
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import resource_name
+from mirror.kube.errors import KubeError
+from mirror.kube.objects import JUNK, Object
+from mirror.kube.transport import Opened
+from mirror.workers.worker import Worker
+
+WORKER_HEADER, POD_HEADER = "X-Jobmirror-Worker", "X-Jobmirror-Pod"
+"""Of an answer that is a log."""
+
+
+class Members(Protocol):
+    """Which managers there are, as their Leases say."""
+
+    @property
+    def me(self) -> str: ...
+
+    @property
+    def assigner(self) -> str:
+        """Who assigns workers; empty: nobody."""
+        ...
+
+    def holder_of(self, worker: str) -> str:
+        """Who follows a worker; empty: nobody."""
+        ...
+
+    def address_of(self, member: str) -> str:
+        """Where it is asked; empty: that is not known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who knows what is asked for; it is not us."""
+
+    member: str
+    """Empty: nobody."""
+    worker: str = ""
+    """The one that it follows; empty: it assigns workers."""
+
+    @property
+    def does(self) -> str:
+        return f"follows worker {self.worker}" if self.worker else "assigns workers"
+
+    def __str__(self) -> str:
+        return f"manager {self.member}, which {self.does}," if self.member else f"no manager {self.does}"
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    message: str = ""
+    details: dict[str, Any] | None = None
+
+
+class Elsewhere:
+    """What other managers know."""
+
+    def __init__(self, members: Members, peers: Peers, workers: Mapping[str, Worker], bounds: Bounds) -> None:
+        """``workers``: all; those that another manager follows are ``is_remote``."""
+        self._members = members
+        self._peers = peers
+        self._workers = workers
+        self._bounds = bounds
+
+    def owner(self, kind: Kind, source: Object, question: Question, asked: Asked) -> Owner | None:
+        """Who has to be asked; None: this manager answers.
+
+        Raises:
+            StatusError: 503, another manager takes us for the one that knows.
+        """
+        worker = kind.summary(source).placed
+        found: Owner | None = None
+        if worker is None and not question.what:
+            found = Owner(self._members.assigner)
+            found = None if found.member == self._members.me else found
+        elif worker is not None:
+            known = self._workers.get(worker)
+            is_here = known is not None and not known.is_remote
+            found = None if is_here else Owner(self._members.holder_of(worker), worker)
+        if found is not None and PASSED_ON in asked.headers:
+            raise StatusError(503, f"manager {self._members.me} is not the one that {found.does}; retry")
+        return found
+
+    async def answer(self, owner: Owner, kind: Kind, question: Question, asked: Asked) -> bytes:
+        """What the owner says: the body of its answer.
+
+        Raises:
+            StatusError: as it says, or 503, which names what is not known.
+        """
+        try:
+            found = await self._peers.answer(
+                self._address(owner), _path(kind, question), _query(asked), _authorization(asked)
+            )
+        except NoAnswer as error:
+            raise _unavailable(owner, str(error)) from error
+        if found.status != 200:
+            raise _refused(found.status, found.body, found.headers)
+        return found.body
+
+    async def log(
+        self, owner: Owner, kind: Kind, question: Question, asked: Asked, stack: AsyncExitStack
+    ) -> tuple[str, AsyncIterator[bytes]]:
+        """The pod, and its log as it comes from the owner; the connection is on the stack. Raises as ``answer``."""
+        bounds = self._bounds
+        seconds = bounds.follow_seconds if question.log.follow else bounds.read_seconds
+        try:
+            opened = await stack.enter_async_context(
+                self._peers.opened(
+                    self._address(owner),
+                    _path(kind, question),
+                    _query(asked),
+                    _authorization(asked),
+                    seconds=seconds,
+                )
+            )
+            if opened.status != 200:
+                body = await read_refusal(opened, most_bytes=bounds.peer_bytes, seconds=bounds.peer_seconds)
+                raise _refused(opened.status, body, opened.headers)
+        except (NoAnswer, KubeError) as error:
+            raise _unavailable(owner, str(error)) from error
+        pod = opened.headers.get(POD_HEADER, "")
+        if subdomain_problems(pod):
+            raise _unavailable(owner, "names no pod")
+        return pod, _handed_on(opened, owner, seconds)
+
+    def _address(self, owner: Owner) -> str:
+        """Raises NoAnswer: there is nobody to ask."""
+        if not owner.member:
+            raise NoAnswer("now: another one is about to")
+        if owner.member == self._members.me:
+            raise NoAnswer("is just taking it over")
+        return self._members.address_of(owner.member)
+
+
+async def _handed_on(opened: Opened, owner: Owner, seconds: float) -> AsyncIterator[bytes]:
+    try:
+        async for piece in pieces_of(opened, seconds=seconds):
+            yield piece
+    except KubeError as error:
+        raise Cut(f"the connection to {owner} failed: {error}") from error
+
+
+def _path(kind: Kind, question: Question) -> str:
+    """What was understood, and nothing else of what somebody has sent."""
+    place = f"{quote(question.namespace or '', safe='')}/{resource_name(kind)}/{quote(question.name, safe='')}"
+    return f"/v1/namespaces/{place}" + (f"/{question.what}" if question.what else "")
+
+
+def _query(asked: Asked) -> tuple[tuple[str, str], ...]:
+    """Its parameters were checked when the question was read."""
+    return tuple(parse_qsl(asked.target.partition("?")[2], keep_blank_values=True))
+
+
+def _authorization(asked: Asked) -> str:
+    """The caller's token. Raises NoAnswer: there is none."""
+    found = asked.headers.get("authorization", "")
+    if not found:
+        raise NoAnswer("cannot be asked with a client certificate: send a bearer token")
+    return found
+
+
+def _unavailable(owner: Owner, because: str) -> StatusError:
+    return StatusError(503, f"{owner} {because}", retry_after_seconds=5)
+
+
+def _refused(status: int, body: bytes, headers: Mapping[str, str]) -> StatusError:
+    """As the other manager says, which reviewed the caller itself."""
+    try:
+        said = msgspec.json.decode(body, type=_Status)
+    except JUNK:
+        said = _Status()
+    code = status if 400 <= status < 600 else 502
+    after = headers.get("Retry-After", "")
+    seconds = int(after) if re.fullmatch("[0-9]{1,3}", after) else 0
+    details = {key: value for key, value in (said.details or {}).items() if key != "retryAfterSeconds"}
+    message = said.message or f"another manager answers {status}"
+    return StatusError(code, message, details=details, retry_after_seconds=seconds)

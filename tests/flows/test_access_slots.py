@@ -1,0 +1,191 @@
+"""A user's token at any of three managers that work at once: each answers, by whoever knows (decision 0032)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from access_slot_world import AccessSlotWorld
+from access_world import Got, access_world
+
+from mirror.access.bounds import Bounds
+from mirror.access.logs import Cut
+from mirror.access.peers import PASSED_ON
+from mirror.kinds.registry import JOB
+from mirror.model import names
+from mirror.model.keys import SourceKey
+from mirror.serving.client_certificates import CertificateUser
+
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
+
+ANN = {"authorization": "Bearer token-of-ann"}
+TRAIN = SourceKey(JOB.name, "default", "train")
+
+
+def managers(bounds: Bounds | None = None):  # type: ignore[no-untyped-def]  # a context, as access_world gives it
+    return access_world("east", "west", bounds=bounds, form=AccessSlotWorld)
+
+
+async def test_each_manager_answers_what_only_one_of_them_knows() -> None:
+    """Pods, events, differences, the log; the two others pass it on with the caller's own token, once."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, pod = await world.runs()
+        world.writes(worker, pod, b"one\ntwo\n")
+        await asyncio.sleep(5)
+        owner = world.holder(worker)
+        for replica in world.replicas:
+            world.ways.passed.clear()
+            pods = await world.ask_at(replica, "train/pods")
+            events = await world.ask_at(replica, "train/events")
+            compared = await world.ask_at(replica, "train/diff")
+            log = await world.ask_at(replica, "train/log?tailLines=2")
+
+            assert [one["metadata"]["name"] for one in pods.json["items"]] == [pod["metadata"]["name"]]
+            assert (events.code, compared.code, compared.json["worker"]) == (200, 200, worker)
+            assert bytes(log.text) == b"one\ntwo\n"
+            assert log.headers == {"X-Jobmirror-Worker": worker, "X-Jobmirror-Pod": pod["metadata"]["name"]}
+            passed = [(one.to, one.authorization) for one in world.ways.passed]
+            assert passed == ([] if replica is owner else [(owner.identity, "Bearer token-of-ann")] * 4)
+
+
+async def test_the_history_is_the_owners() -> None:
+    """The same at each manager, and the list everywhere."""
+    async with managers() as world:
+        await world.until_shared()
+        await world.runs()
+        found = [(await world.ask_at(replica, "train")).json for replica in world.replicas]
+
+        assert found[0] == found[1] == found[2]
+        assert "Mirrored" in [one["kind"] for one in found[0]["timeline"]]
+        assert "unavailable" not in found[0]
+        for replica in world.replicas:
+            listed = await world.ask_at(replica, "/v1/namespaces/default/jobs")
+            assert [one["name"] for one in listed.json["items"]] == ["train"]
+
+
+async def test_of_a_job_without_a_worker_who_assigns_is_asked() -> None:
+    async with managers() as world:
+        await world.until_shared()
+        await world.create("train", annotations={names.WORKER_SELECTOR: "tier=none"})
+        await asyncio.sleep(15)
+        assigner = world.assigner()
+        for replica in world.replicas:
+            world.ways.passed.clear()
+            found = (await world.ask_at(replica, "train")).json
+
+            assert (found["job"]["state"], set(found["lacks"])) == ("Waiting", {"", "east", "west"})
+            assert [one.to for one in world.ways.passed] == ([] if replica is assigner else [assigner.identity])
+
+
+async def test_an_owner_that_is_dead_is_named_and_what_is_known_is_answered() -> None:
+    """Until its Lease has ended, it holds the slot; afterwards nobody, and then the next one answers."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        owner = world.holder(worker)
+        other = world.others(owner)[0]
+        await world.kill(owner)
+
+        job, pods = await world.ask_at(other, "train"), await world.ask_at(other, "train/pods")
+        named = f"manager {owner.identity}, which follows worker {worker}, does not answer: connection refused"
+        assert (job.code, job.json["job"]["worker"], job.json["unavailable"]) == (200, worker, named)
+        assert (pods.code, pods.message) == (503, named)
+
+        async def is_known_again() -> bool:
+            return (await world.ask_at(other, "train/pods")).code == 200
+
+        await world.until(is_known_again, seconds=120)
+        assert "unavailable" not in (await world.ask_at(other, "train")).json
+
+
+async def test_a_log_whose_owner_dies_under_way_is_cut() -> None:
+    """So that nobody takes what came for all of it."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, pod = await world.runs()
+        world.writes(worker, pod, b"one\n")
+        await asyncio.sleep(5)
+        owner, got = world.holder(worker), Got()
+        other = world.others(owner)[0]
+
+        async def read() -> str:
+            try:
+                await world.ask_at(other, "train/log?follow=true", got=got)
+            except Cut as cut:
+                return str(cut)
+            return "whole"
+
+        reading = asyncio.ensure_future(read())
+        await asyncio.sleep(1)
+        assert bytes(got.text).endswith(b"one\n")
+        await world.kill(owner)
+        assert (await reading).startswith(
+            f"the connection to manager {owner.identity}, which follows worker {worker}, failed"
+        )
+
+
+async def test_an_answer_that_an_owner_dies_over_is_none() -> None:
+    async with managers() as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        owner = world.holder(worker)
+        other = world.others(owner)[0]
+        world.workers[worker].faults.latency_seconds = 5.0  # an answer takes as long
+        asking = asyncio.ensure_future(world.ask_at(other, "train/pods"))
+        await asyncio.sleep(1)
+        await world.kill(owner)
+        got = await asking
+
+        assert got.code == 503
+        assert f"manager {owner.identity}, which follows worker {worker}, does not answer" in got.message
+
+
+async def test_nothing_is_passed_on_twice() -> None:
+    """Who is taken for the owner, and is not, says so: two that disagree do not ask each other for ever."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        other = world.others(world.holder(worker))[0]
+        for what in ("train", "train/pods", "train/log", "train/diff"):
+            got = await world.ask_at(other, what, headers={**ANN, PASSED_ON: "true"})
+            assert got.code == 503
+            assert got.message == f"manager {other.identity} is not the one that follows worker {worker}; retry"
+        assert not world.ways.passed
+
+
+async def test_rights_are_looked_at_before_anything_is_passed_on() -> None:
+    """And a certificate, whose key is not ours, is no token."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        other = world.others(world.holder(worker))[0]
+        got = await world.ask_at(other, "train/pods", headers={"authorization": "Bearer token-of-eve"})
+        assert (got.code, world.ways.passed) == (403, [])
+
+        with_certificate = await world.ask_at(
+            other, "train/pods", headers={}, certificate=CertificateUser("ann", (), float("inf"))
+        )
+        assert with_certificate.code == 503
+        assert with_certificate.message.endswith("cannot be asked with a client certificate: send a bearer token")
+        assert world.ways.passed == []
+
+
+async def test_what_the_page_shows_of_anothers_job_says_whose_it_is() -> None:
+    """All Jobs and workers are on each manager's page; of the owner's it knows more."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        owner = world.holder(worker)
+        for replica in world.replicas:
+            known = world.known[replica]
+            assert [worker.state for worker in known.workers()] == ["Connected", "Connected"]
+            assert [job.state for job in known.jobs()] == ["Running"]
+            kinds = {one.kind for one in known.timeline(TRAIN)}
+            if replica is owner:
+                assert (known.kept_elsewhere(TRAIN), "Mirrored" in kinds) == ("", True)
+            else:
+                assert known.kept_elsewhere(TRAIN) == (
+                    f"Another manager ({owner.identity}) follows worker {worker} and alone knows its history "
+                    "and how late its status is."
+                )
