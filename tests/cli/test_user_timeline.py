@@ -285,6 +285,14 @@ def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:
     )
 
 
+def test_what_another_manager_does_not_say_is_noted() -> None:
+    """With several that work at once: the rest is as this one knows it."""
+    why = "manager two, which follows worker east, does not answer: connection refused"
+    story = story_of(JOB, job(), [], KnownJob(unavailable=why))
+
+    assert story.notes == (f"history and delays are not included: {why}",)
+
+
 def test_another_job_of_the_name_is_not_mixed_in() -> None:
     """The manager may not have seen yet that it was deleted and created anew."""
     view = JobView(namespace="team-a", name="train", uid="u-0", state="Failed", because="old")

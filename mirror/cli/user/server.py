@@ -1,9 +1,8 @@
 """The manager's HTTPS server as a client sees it: where it is, who we are to it, and what it answers.
 
-It is found by the ConfigMap that the manager publishes, or said on the command line. It authenticates the user's bearer
-token, or their client certificate, and checks their rights on the management cluster (``mirror.access``); so this shows
-one of both and nothing else, and only to who has a certificate of the authority that was published, the same as before
-(``trust``). What it answers is a worker's text at times.
+It is found by the ConfigMap that the manager publishes, or said on the command line. It checks the user's bearer
+token or client certificate and their rights (``mirror.access``); this shows one of both, only to who has a certificate
+of the published authority, the same as before (``trust``). What it answers is a worker's text at times.
 """
 
 from __future__ import annotations
@@ -67,7 +66,6 @@ CERTIFICATE_REJECTED = (
     "the manager did not accept your client certificate (401): its operator has not enabled them "
     "(access.clientCertificates, config/rbac/access.yaml), or something between ends TLS; " + _TOKEN_HINT
 )
-
 
 _BROKEN_OFF = ("reset", "closed", "alert", "rejected")
 """How a server ends a TLS 1.3 connection whose certificate it refuses: after the handshake, as clients see it."""
