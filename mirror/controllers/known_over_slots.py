@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from mirror.controllers.known import Knowledge
 from mirror.controllers.state import MirroringState
 from mirror.kinds.base import Kind
@@ -73,7 +75,8 @@ class KnowledgeOverSlots(Knowledge):
 
     def workers(self) -> tuple[WorkerView, ...]:
         """All workers, by name."""
-        views = {view.name: view for view in Knowledge.workers(self)}
+        written = Knowledge.workers(self)
+        views = {view.name: msgspec.structs.replace(view, is_elsewhere=True) for view in written}
         for one in self.held():
             if one.share.follows:
                 views |= {view.name: view for view in Knowledge(one).workers() if view.name in views}

@@ -45,6 +45,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     labels: dict[str, str] = {}
     token_expires: str = ""
+    is_elsewhere: bool = False
+    """Another manager that works beside this one follows it: version, token, and how late statuses are, it knows."""
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):

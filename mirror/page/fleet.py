@@ -132,6 +132,8 @@ def _load(worker: WorkerView) -> Markup:
 def _lag(worker: WorkerView, lag: float) -> Markup | None:
     if worker.state == "Lost":
         return tag("span", "–", class_="muted")
+    if worker.is_elsewhere:
+        return tag("span", "–", class_="muted", title="Another manager follows this worker, and knows it")
     if lag < LATE_SECONDS:
         return tag("span", "in time", class_="muted", title="No status is late")
     return chip(human_duration(lag), kind="warn", title="So old is the oldest status that is not stored yet")

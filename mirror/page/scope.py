@@ -22,7 +22,13 @@ class Scope(msgspec.Struct, frozen=True):
 def seen_workers(workers: Iterable[WorkerView], named: Collection[str]) -> tuple[WorkerView, ...]:
     """Workers for who may not see all Jobs: those their own are on, and of these only what their Jobs say anyway."""
     return tuple(
-        WorkerView(name=one.name, state=one.state, since=one.since, lost_since=one.lost_since)
+        WorkerView(
+            name=one.name,
+            state=one.state,
+            since=one.since,
+            lost_since=one.lost_since,
+            is_elsewhere=one.is_elsewhere,
+        )
         for one in workers
         if one.name in named
     )

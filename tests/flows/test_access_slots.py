@@ -180,6 +180,8 @@ async def test_what_the_page_shows_of_anothers_job_says_whose_it_is() -> None:
         for replica in world.replicas:
             known = world.known[replica]
             assert [worker.state for worker in known.workers()] == ["Connected", "Connected"]
+            elsewhere = {view.name for view in known.workers() if view.is_elsewhere}
+            assert elsewhere == {name for name in ("east", "west") if world.holder(name) is not replica}
             assert [job.state for job in known.jobs()] == ["Running"]
             kinds = {one.kind for one in known.timeline(TRAIN)}
             if replica is owner:

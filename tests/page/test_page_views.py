@@ -141,6 +141,14 @@ def test_of_several_that_work_at_once_each_says_what_it_does(leads: bool, said: 
     assert f">{said}<" in listing.role(leads, is_shared=True).draw()
 
 
+def test_of_a_worker_that_another_manager_follows_it_is_not_said_that_statuses_are_in_time() -> None:
+    """That, only the other one knows."""
+    for is_elsewhere, said in ((False, "in time"), (True, "Another manager follows this worker")):
+        one = WorkerView(name="east", state="Connected", is_elsewhere=is_elsewhere)
+        (line,) = fleet.lines((one,), {}, "", NOW)
+        assert (said in line.draw(), "in time" in line.draw()) == (True, not is_elsewhere)
+
+
 def test_a_job_that_another_manager_knows_more_of_says_so() -> None:
     """And with one manager nothing of it is seen."""
     known, key = picture(), SourceKey("Job", "research", "train-resnet-large")
