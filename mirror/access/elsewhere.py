@@ -96,9 +96,10 @@ class Elsewhere:
             found = Owner(self._members.assigner)
             found = None if found.member == self._members.me else found
         elif worker is not None:
-            known = self._workers.get(worker)
-            is_here = known is not None and not known.is_remote
-            found = None if is_here else Owner(self._members.holder_of(worker), worker)
+            known, holder = self._workers.get(worker), self._members.holder_of(worker)
+            # One that is registered no more is its slot's holder's, too: nobody else can say more of it.
+            is_here = holder == self._members.me if known is None else not known.is_remote
+            found = None if is_here else Owner(holder, worker)
         if found is not None and PASSED_ON in asked.headers:
             raise StatusError(503, f"manager {self._members.me} is not the one that {found.does}; retry")
         return found

@@ -55,9 +55,10 @@ class WorkersOverSlots(Mapping[str, Worker]):
         self._held = held
 
     def __getitem__(self, name: str) -> Worker:
-        found = self._every[name]
         one = instance_for(self._held, name)
-        return one.workers.get(name, found) if one is not None else found
+        if one is not None and (followed := one.workers.get(name)) is not None:
+            return followed
+        return self._every[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._every)

@@ -191,3 +191,20 @@ async def test_what_the_page_shows_of_anothers_job_says_whose_it_is() -> None:
                     f"Another manager ({owner.identity}) follows worker {worker} and alone knows its history "
                     "and how late its status is."
                 )
+
+
+async def test_of_a_worker_that_is_registered_no_more_its_slots_holder_still_answers() -> None:
+    """A finished Job stays recorded there: nothing of it is unavailable, and its pods are out of reach, as with one."""
+    async with managers() as world:
+        await world.until_shared()
+        await world.create("train")
+        await asyncio.sleep(20)
+        worker = (await world.ask_at(world.replicas[0], "train")).json["job"]["worker"]
+        owner = world.holder(worker)
+        await world.unregister(worker)
+        await asyncio.sleep(400)
+        for replica in world.replicas:
+            job, pods = await world.ask_at(replica, "train"), await world.ask_at(replica, "train/pods")
+            assert (job.json["job"]["state"], job.json.get("unavailable")) == ("Complete", None)
+            assert (pods.code, "is unreachable from the manager" in pods.message) == (503, True)
+            assert world.holder(worker) is owner
