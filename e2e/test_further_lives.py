@@ -14,10 +14,10 @@ from e2e import kind_choice, operators
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.further_lives import APP_WRAPPER, TRAIN_JOB
-from e2e.jobs import Scene, until
-from e2e.lives import Kind, Lives
+from e2e.jobs import Scene, read_or_none, uid, until
+from e2e.lives import Kind, Lives, end
 from e2e.manager import ManagerProcess
-from e2e.operator_table import TRAINER
+from e2e.operator_table import JOBSETS, TRAINER
 from e2e.ray_lives import RAY_CLUSTER, RAY_SERVICE
 
 
@@ -70,6 +70,30 @@ async def test_a_train_job_goes_to_the_worker_that_has_its_runtime(lives: Lives)
     finally:
         for client in clients:
             await client.delete(f"{given.collection}/elsewhere")
+
+
+@kind_choice.each(of=[TRAIN_JOB])
+async def test_a_train_job_that_has_failed_is_not_trained_again(lives: Lives) -> None:
+    """``done.withdrawable`` of its entry: without its JobSet the Trainer takes the failure back, and makes another."""
+    await lives.create(exit_code=3)
+    await lives.until_over(succeeded=False)
+    ((worker, mirror),) = (await lives.mirrors()).items()
+    assert mirror["spec"]["suspend"] is True
+    client, path = lives.scene.client_of(worker), JOBSETS.path(lives.scene.namespace, "train")
+    before = await client.get(path)
+    await client.delete(path)
+
+    async def job_set() -> Json | None:
+        return await read_or_none(client, path)
+
+    made = await until(job_set, lambda found: found and uid(found) != uid(before), describe=lives.describe)
+    assert made
+    assert made["spec"]["suspend"] is True
+    await until(lives.mirrors, lambda found: not end(found[worker], "Failed"), describe=lives.describe)
+    await lives.until_no_pods(worker)
+    source = await lives.source()
+    assert end(source, "Failed")["reason"] == "FailedJobs"
+    assert not end(source, "Suspended")
 
 
 @kind_choice.each(of=[RAY_CLUSTER, RAY_SERVICE])

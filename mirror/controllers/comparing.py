@@ -61,9 +61,13 @@ class Comparison:
 
     def changes(self, source: Source, mirror: Object | None) -> Changes | None:
         """What of a mirror is not as its source wants it; None: nothing is to be done or reported."""
-        if mirror is None or source.is_finished or source.is_deleting or source.kind.summary(mirror).is_finished:
+        if mirror is None or source.is_finished or source.is_deleting:
             return None
-        looks = _looks(source.found, mirror)
+        has_ended = source.kind.summary(mirror).is_finished
+        ends_for_now = has_ended and source.kind.has_ended_for_now(mirror)
+        if has_ended and not ends_for_now:
+            return None
+        looks = _looks(source.found, mirror, ends_for_now=ends_for_now)
         if self._agreed.get(source.uid) == looks:
             return None
         changes = source.kind.changes(source.found, self._labeled(source, mirror), transform=self._transform)
@@ -75,7 +79,7 @@ class Comparison:
     def note_equal(self, source: Object, mirror: Object) -> None:
         """This mirror was just made of this source."""
         if not self._memories.is_gone(source.metadata.uid):
-            self._agreed[source.metadata.uid] = _looks(source, mirror)
+            self._agreed[source.metadata.uid] = _looks(source, mirror, ends_for_now=False)
 
     def forget(self, uid: str) -> None:
         """A source is gone."""
@@ -101,9 +105,9 @@ class Comparison:
         return changes.overridden == self._memories.of(source.uid).overridden
 
 
-def _looks(source: Object, mirror: Object) -> int:
+def _looks(source: Object, mirror: Object, *, ends_for_now: bool) -> int:
     """All that the comparison of a source with its mirror depends on, as a hash: 64 bits tell two looks apart."""
     here, there = source.metadata, mirror.metadata
     annotations = {key: value for key, value in source.annotations.items() if not key.startswith(names.PREFIX)}
-    versions = (here.generation, there.uid, there.generation)
+    versions = (here.generation, there.uid, there.generation, ends_for_now)
     return hash(_encode((versions, here.labels, annotations, there.labels, there.annotations)))

@@ -261,6 +261,13 @@ class Kind(MovableKind, KindWithPods, Protocol):
         """Whether a worker has stored a new mirror as it was sent, as far as we compare it."""
         ...
 
+    def has_ended_for_now(self, mirror: Object) -> bool:
+        """Whether its worker's controller may withdraw the end that a mirror tells of, and begin anew.
+
+        It cannot while the mirror is suspended, as ``changes`` wants it then; ``next_status`` waits for that.
+        """
+        ...
+
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
         """What of a mirror is not as its source wants it; None: nothing is to be done or said (D9)."""
         ...

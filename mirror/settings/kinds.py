@@ -40,6 +40,8 @@ class Done(Section, frozen=True):
 
     succeeded: Annotated[tuple[str, ...], rules.CLAUSES] = ()
     failed: Annotated[tuple[str, ...], rules.CLAUSES] = ()
+    withdrawable: Annotated[tuple[str, ...], rules.CLAUSES] = ()
+    """Of an end that its controller may take back, to begin anew: it counts once the mirror is suspended."""
     never: Annotated[bool, rules.SWITCH] = False
     """It lives until it is deleted."""
 

@@ -239,6 +239,9 @@ class Drill:
     def is_held_for_seed(self, mirror: Object) -> bool:
         return False
 
+    def has_ended_for_now(self, mirror: Object) -> bool:
+        return False
+
     def is_as_sent(self, body: Mapping[str, Any], created: Object) -> bool:
         return bool(created.spec_dict() == body["spec"])
 

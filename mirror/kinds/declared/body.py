@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 
+import msgspec
+
 from mirror.batch import views
 from mirror.kinds import queueing
 from mirror.kinds.base import Json, MirrorTransform
@@ -91,6 +93,16 @@ def carried_spec(form: Form, spec: dict[str, Json]) -> dict[str, Json]:
         body = field_paths.put(body, tuple(name for name, _ in suspend.steps), running)
     found: dict[str, Json] = body["spec"]
     return found
+
+
+def suspended(form: Form, source: Object) -> Object:
+    """A source as if its user had suspended it; the same where it is suspended, or nothing suspends it."""
+    spec = source.spec_dict()
+    if form.suspend is None or form.is_held(spec):
+        return source
+    place = tuple(name for name, _ in form.suspend.steps)
+    changed = field_paths.put({"spec": spec}, place, form.entry.suspend.held)
+    return msgspec.structs.replace(source, spec=msgspec.Raw(msgspec.json.encode(changed["spec"])))
 
 
 def with_own_of_worker(form: Form, body: dict[str, Json], mirror: Object) -> dict[str, Json]:

@@ -96,7 +96,7 @@ def _whole(entry: KindEntry, path: str) -> tuple[KindEntry, list[Problem]]:
 
 def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
     """What is missing in an entry, and what in it is contradictory."""
-    said = [name for name in ("succeeded", "failed") if getattr(entry.done, name)]
+    said = [name for name in ("succeeded", "failed", "withdrawable") if getattr(entry.done, name)]
     if entry.done.never:
         what = "contradicts done.never; remove one of them, or make it [] where the kind is built in with it"
         found = [Problem(f"{path}.done.{name}", what) for name in said]
@@ -110,6 +110,11 @@ def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
             found.append(Problem(f"{path}.{name}.path", f"expected one field below spec, got {text}"))
     if entry.suspend.path and entry.suspend.held == entry.suspend.running:
         found.append(Problem(f"{path}.suspend.held", "must differ from running"))
+    if entry.done.withdrawable and not entry.suspend.path:
+        what = (
+            "without suspend.path nothing keeps a mirror from beginning anew after such an end; name that, or remove it"
+        )
+        found.append(Problem(f"{path}.done.withdrawable", what))
     if entry.beside_kueue and entry.managed_by.value != names.MULTIKUEUE_MANAGED_BY:
         what = f"has no effect where managedBy.value is not {names.MULTIKUEUE_MANAGED_BY}; remove it"
         found.append(Problem(f"{path}.besideKueue", what))

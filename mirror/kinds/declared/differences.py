@@ -21,6 +21,7 @@ MOST = 200
 _LONGEST_VALUE = 200
 _STRIPPED = "the worker's own controller runs the mirror"
 _REPLACED = "replaced, as the entry of its kind says"
+_KEPT = "suspended, so that it cannot begin anew after its end"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -29,10 +30,19 @@ def before(form: Form, source: Object, *, managed_by: str) -> Report:
     return _report(_stripped(form, source), _cautions(form, source, managed_by))
 
 
-def between(form: Form, source: Object, mirror: Object, *, wanted: Mapping[str, Json], managed_by: str) -> Report:
+def between(
+    form: Form,
+    source: Object,
+    mirror: Object,
+    *,
+    wanted: Mapping[str, Json],
+    managed_by: str,
+    is_kept_from_beginning_anew: bool = False,
+) -> Report:
     """What differs now."""
     have = {"spec": mirror.spec_dict()}
-    found = (*_stripped(form, source), *_others({"spec": wanted["spec"]}, have, ()))
+    kept = (_kept(form, source),) if is_kept_from_beginning_anew else ()
+    found = (*_stripped(form, source), *kept, *_others({"spec": wanted["spec"]}, have, ()))
     return _report(iter(found), _cautions(form, source, managed_by))
 
 
@@ -60,6 +70,14 @@ def _stripped(form: Form, source: Object) -> Iterator[Difference]:
             mirror=_shown(value),
             because=_REPLACED,
         )
+
+
+def _kept(form: Form, source: Object) -> Difference:
+    """Of a mirror whose end its controller may withdraw (``done.withdrawable``)."""
+    suspend = form.entry.suspend
+    there = field_paths.at({"spec": source.spec_dict()}, tuple(suspend.path.split(".")))
+    shown = None if there is None else _shown(there)
+    return Difference(path=suspend.path, kind=OURS, source=shown, mirror=_shown(suspend.held), because=_KEPT)
 
 
 def _others(wanted: Json, have: Json, place: Place) -> Iterator[Difference]:

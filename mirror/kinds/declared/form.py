@@ -87,6 +87,7 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     suspend: FieldPath | None
     succeeded: tuple[Clause, ...]
     failed: tuple[Clause, ...]
+    withdrawable: tuple[Clause, ...]
     strip: tuple[FieldPath, ...]
     always: tuple[FieldPath, ...]
     suspended: tuple[FieldPath, ...]
@@ -110,6 +111,7 @@ class Form(msgspec.Struct, frozen=True, dict=True):
             suspend=path_of(entry.suspend.path) if entry.suspend.path else None,
             succeeded=tuple(map(Clause.of_text, entry.done.succeeded)),
             failed=tuple(map(Clause.of_text, entry.done.failed)),
+            withdrawable=tuple(map(Clause.of_text, entry.done.withdrawable)),
             strip=(managed_by, *_paths(entry.strip), *_paths(tuple(filter(None, (entry.time_to_live,))))),
             always=_paths(entry.carry.always),
             suspended=_paths(entry.carry.suspended),
@@ -195,6 +197,11 @@ class Form(msgspec.Struct, frozen=True, dict=True):
             if clauses and all(one.holds(status) for one in clauses):
                 return name
         return ""
+
+    def may_be_withdrawn(self, status: Mapping[str, Json]) -> bool:
+        """Whether its controller may take back the end that a status tells of, unless it is suspended."""
+        may_be = bool(self.withdrawable) and all(one.holds(status) for one in self.withdrawable)
+        return may_be and bool(self.end_of(status))
 
     def end_condition(self, status: Mapping[str, Json]) -> Mapping[str, Json]:
         """The condition that tells of its end; empty where it has none."""

@@ -195,7 +195,12 @@ class DeclaredKind:
     def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:
         return following.is_as_sent(body, created, self._followed)
 
+    def has_ended_for_now(self, mirror: Object) -> bool:
+        return bool(self._form.withdrawable) and self._form.may_be_withdrawn(self._status(mirror))
+
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
+        if self.has_ended_for_now(mirror):
+            source = body.suspended(self._form, source)
         wanted = body.mirror_body(self._form, source, namespace=mirror.metadata.namespace, transform=transform)
         wanted = body.with_own_of_worker(self._form, wanted, mirror)
         changes = following.changes(wanted, mirror, self._followed)
@@ -338,9 +343,16 @@ class DeclaredKind:
     def differences_between(
         self, source: Object, mirror: Object, *, transform: MirrorTransform, managed_by: str
     ) -> Report:
-        wanted = self.mirror_body(source, namespace=mirror.metadata.namespace, transform=transform)
+        is_kept = self._form.may_be_withdrawn(self._status(source)) and self.is_suspended(mirror)
+        wanted_of = body.suspended(self._form, source) if is_kept else source
+        wanted = self.mirror_body(wanted_of, namespace=mirror.metadata.namespace, transform=transform)
         return differences.between(
-            self._form, source, mirror, wanted=wanted, managed_by=self.managed_by_value or managed_by
+            self._form,
+            source,
+            mirror,
+            wanted=wanted,
+            managed_by=self.managed_by_value or managed_by,
+            is_kept_from_beginning_anew=is_kept and not self.is_suspended(source),
         )
 
     def _status(self, found: Object) -> dict[str, Json]:

@@ -91,8 +91,8 @@ def _essential_of_mirrors(entry: KindEntry) -> Iterator[tuple[str, tuple[str, ..
     """Those of them that mirrors have, too."""
     if entry.suspend.path:
         yield "suspend.path", (entry.suspend.path,)
-    for name, clauses in (("succeeded", entry.done.succeeded), ("failed", entry.done.failed)):
-        for index, clause in enumerate(clauses):
+    for name in ("succeeded", "failed", "withdrawable"):
+        for index, clause in enumerate(getattr(entry.done, name)):
             yield f"done.{name}[{index}]", tuple(map(_field_of, alternatives(clause)))
 
 

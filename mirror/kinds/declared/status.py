@@ -98,7 +98,12 @@ class StoredSource(UnmovableSource):
             return NextStatus(None, "finished: nothing of it changes any more")
         if not theirs.status:
             return NextStatus(None, "the mirror has no status", cut=theirs.cut)
+        may_be_withdrawn = self._form.may_be_withdrawn(theirs.status)
+        if may_be_withdrawn and not self.is_finished and not self._form.is_held(mirror.spec_dict()):
+            return NextStatus(None, "its end may be withdrawn: the mirror is suspended first", cut=theirs.cut)
         reported = self._with_generations(theirs.status, mirror)
+        if may_be_withdrawn and not self.is_suspended:
+            reported = self._without_our_pause(reported)
         status, dropped = self._merged(reported)
         cut = theirs.cut + dropped
         if self.is_finished:
@@ -118,6 +123,13 @@ class StoredSource(UnmovableSource):
         final = self._form.end_condition(status).get("type")
         listed = [{**one, "lastTransitionTime": at} if one.get("type") == final else one for one in lists.of(status)]
         return {**status, "conditions": listed} if listed else status
+
+    def _without_our_pause(self, reported: Mapping[str, Json]) -> Mapping[str, Json]:
+        """With the conditions of a pause as they are stored: the mirror is suspended so that it stays ended."""
+        types = {one.type for one in self._form.entry.suspended.conditions}
+        named = ((views.text(one.get("type")), one) for one in lists.of(reported))
+        found = (condition_of(self.status, name) if name in types else one for name, one in named)
+        return {**reported, "conditions": [one for one in found if one]} if types else reported
 
     def _is_same_end(self, reported: Mapping[str, Json]) -> bool:
         """Whether a mirror tells of the end that is stored: what it counts may settle after it, the end may not."""

@@ -79,6 +79,7 @@ RESET = """
 - kind: TrainJob
   managedBy: {value: ""}
   suspend: {path: ""}
+  done: {withdrawable: []}
   status: {maxConditions: 0, own: first}
 - {kind: PyTorchJob, theirs: [], pods: {}, timeToLive: "", carry: {suspended: []}}
 - {kind: RayJob, record: condition, requires: [], lost: {conditions: [], zero: []}}
@@ -97,7 +98,8 @@ def test_what_a_mapping_names_holds_even_if_it_is_the_default() -> None:
     train, torch, ray, cluster = (found[name] for name in ("TrainJob", "PyTorchJob", "RayJob", "RayCluster"))
 
     assert (train.managed_by.value, train.managed_by.since) == ("", table["TrainJob"].managed_by.since)
-    assert (train.suspend.path, train.status.max_conditions, train.done) == ("", 0, table["TrainJob"].done)
+    assert (train.suspend.path, train.status.max_conditions) == ("", 0)
+    assert train.done == replace(table["TrainJob"].done, withdrawable=())
     assert (torch.theirs, torch.pods, torch.time_to_live) == ((), {}, "")
     assert torch.carry == replace(table["PyTorchJob"].carry, suspended=())
     assert (ray.record, ray.requires, ray.lost) == ("condition", (), replace(table["RayJob"].lost, zero=()))
@@ -130,6 +132,16 @@ WRONG = {
     "an end of what never ends": (
         OWN.replace("done: {", "done: {never: true, "),
         ["kinds[0].done.succeeded: contradicts done.never", "kinds[0].done.failed: contradicts done.never"],
+    ),
+    "an end that is withdrawn, and nothing to hold it by": (
+        OWN.replace("failed: [", "withdrawable: [phase=Broken], failed: [").replace(
+            "  suspend: {path: spec.run.paused}", ""
+        ),
+        ["kinds[0].done.withdrawable: without suspend.path nothing keeps a mirror from beginning anew"],
+    ),
+    "a withdrawal of what never ends": (
+        "\n- {kind: RayCluster, done: {withdrawable: [state=failed]}}",
+        ["kinds[0].done.withdrawable: contradicts done.never"],
     ),
     "an alternative that is none": (
         OWN.replace("phase=Done", "phase=Done or so"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from declared_objects import POD, TRANSFORM, built_in_kind, job_set, mirror_of, source_of
+from declared_objects import POD, TRANSFORM, built_in_kind, condition, job_set, mirror_of, source_of
 from doubles.patching import apply_json_patch
 
 from mirror.kinds.base import MirrorTransform, UnsupportedSpec
@@ -590,6 +590,35 @@ def test_a_nested_managed_by_does_not_reach_the_worker(name: str, spec: Json, pl
     kind = built_in_kind(name)
     body = kind.mirror_body(source_of(kind, spec), namespace="team", transform=TRANSFORM)
     assert "managedBy" not in body["spec"][place]
+
+
+def test_a_mirror_whose_end_may_be_withdrawn_is_suspended_and_goes_on_if_it_is() -> None:
+    """Without that its controller would begin anew once what it made is gone; ``mirror diff`` says why it is so."""
+    kind = built_in_kind("TrainJob")
+    source = source_of(kind, train_job())
+    runs, failed = mirror_of(kind, source), {"conditions": [condition("Failed", reason="FailedJobs")]}
+    assert kind.changes(source, runs, transform=TRANSFORM) is None
+    assert kind.changes(source, mirror_of(kind, source, {"conditions": [DEADLINE]}), transform=TRANSFORM) is None
+
+    changes = kind.changes(source, mirror_of(kind, source, failed), transform=TRANSFORM)
+    assert changes is not None
+    assert sent(changes.operations) == {"/spec/suspend": True}
+    annotations = changes.operations[-1]["value"]
+    held = mirror_of(kind, source_of(kind, train_job() | {"suspend": True}), failed, annotations=annotations)
+    assert kind.changes(source, held, transform=TRANSFORM) is None
+    ended = source_of(kind, train_job(), failed)
+    report = kind.differences_between(ended, held, transform=TRANSFORM, managed_by="")
+    (told,) = report.differences
+    assert (told.path, told.kind, told.mirror) == ("spec.suspend", "ours", "true")
+    assert "cannot begin anew" in told.because
+
+    withdrawn = mirror_of(kind, source_of(kind, train_job() | {"suspend": True}), {}, annotations=annotations)
+    changes = kind.changes(source, withdrawn, transform=TRANSFORM)
+    assert changes is not None
+    assert sent(changes.operations) == {"/spec/suspend": False}
+
+
+DEADLINE = condition("Failed", reason="DeadlineExceeded")
 
 
 UNSUPPORTED: dict[str, tuple[Json, str]] = {

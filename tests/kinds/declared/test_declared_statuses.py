@@ -410,6 +410,53 @@ def test_how_each_kind_ends(name: str, listed: list[Json], end: str) -> None:
     assert kind.summary(found).is_finished is bool(end)
 
 
+TRAIN_JOB = built_in_kind("TrainJob")
+FAILED_JOBS = condition("Failed", reason="FailedJobs")
+
+
+def test_an_end_that_may_be_withdrawn_counts_once_nothing_can_begin_anew() -> None:
+    """Trainer takes such a failure away at each look: without its JobSet the TrainJob would train again.
+
+    The pause is ours, and is not told as the user's.
+    """
+    stored = {"conditions": [PLACED], "jobsStatus": [{"name": "node", "active": 1}]}
+    theirs = {"conditions": [FAILED_JOBS], "jobsStatus": [{"name": "node", "active": 0}]}
+    assert follow(TRAIN_JOB, {}, stored, theirs).status is None
+
+    paused = {**theirs, "conditions": [condition("Suspended", reason="Suspended"), FAILED_JOBS]}
+    source, mirror = (
+        source_of(TRAIN_JOB, {}, stored),
+        mirror_of(TRAIN_JOB, source_of(TRAIN_JOB, {"suspend": True}), paused),
+    )
+    following = TRAIN_JOB.stored(source).next_status(mirror, now=NOW)
+    assert following.status == {**theirs, "conditions": [PLACED, FAILED_JOBS]}
+
+    ended = TRAIN_JOB.stored(source_of(TRAIN_JOB, {}, dict(following.status)))
+    assert ended.is_finished
+    assert ended.next_status(mirror, now=NOW).status is None
+    anew = mirror_of(TRAIN_JOB, source_of(TRAIN_JOB, {}), {"conditions": [condition("Suspended")]})
+    assert ended.next_status(anew, now=NOW).status is None
+
+
+def test_a_pause_of_its_users_is_told_with_an_end_that_may_be_withdrawn() -> None:
+    """And one that was over before stays told so."""
+    theirs = {"conditions": [condition("Suspended", reason="Suspended"), FAILED_JOBS]}
+    assert follow(TRAIN_JOB, {"suspend": True}, None, theirs).status == theirs
+    resumed = condition("Suspended", "False", reason="Resumed")
+    source = source_of(TRAIN_JOB, {}, {"conditions": [resumed]})
+    mirror = mirror_of(TRAIN_JOB, source_of(TRAIN_JOB, {"suspend": True}), theirs)
+    following = TRAIN_JOB.stored(source).next_status(mirror, now=NOW)
+    assert following.status == {"conditions": [resumed, FAILED_JOBS]}
+
+
+@pytest.mark.parametrize(
+    "end", [condition("Complete"), condition("Failed", reason="DeadlineExceeded")], ids=["success", "deadline"]
+)
+def test_an_end_that_stays_is_stored_at_once(end: Json) -> None:
+    """Of those that Trainer leaves alone."""
+    assert follow(TRAIN_JOB, {}, None, {"conditions": [end]}).status == {"conditions": [end]}
+
+
 @pytest.mark.parametrize("what", ["explained", "mirrored", "lost", "suspended"])
 def test_a_condition_of_ours_takes_the_place_of_the_least_important_one(what: str) -> None:
     """A TrainJob has eight at most: a ninth would refuse the whole status."""

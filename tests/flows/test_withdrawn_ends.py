@@ -1,0 +1,102 @@
+"""Ends that a worker's controller may withdraw (``done.withdrawable``), through whole managers: as Trainer's are."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, runs, stored, told
+from doubles.drills import drill
+from flow_world import FlowWorld
+
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, failure
+from mirror.embedded.faults.targets import Which
+from mirror.kinds.declared.choosing import kinds_of
+from mirror.model import names
+from mirror.settings.load import parse
+
+Json = dict[str, Any]
+_DONE = b"failed: [condition Broken=True]"
+_WITHDRAWABLE = _DONE + b", withdrawable: [condition Broken=True, reason Broken!=Deadline]"
+AT = "2026-01-01T00:00:00Z"
+
+
+class WithdrawnWorld(DeclaredWorld):
+    """Whose Drills may begin anew when they are broken, unless they are paused."""
+
+    mirrored = kinds_of(parse(SETTINGS.replace(_DONE, _WITHDRAWABLE), "f").kinds)
+
+
+def broken(reason: str) -> Json:
+    return {"type": "Broken", "status": "True", "reason": reason, "message": "", "lastTransitionTime": AT}
+
+
+async def begin(world: FlowWorld) -> str:
+    """One that goes on for ever; its worker."""
+    endless = drill()
+    endless["spec"]["rounds"] = 100_000
+    await world.management.api.create(PATH, endless)
+    await world.until(lambda: runs(world))
+    return told(await stored(world))[names.PLACED]
+
+
+async def say(world: FlowWorld, worker: str, *conditions: Json) -> None:
+    """As its controller on the worker would."""
+    await world.planes[worker].api.merge(f"{PATH}/train/status", {"status": {"conditions": [*conditions]}})
+
+
+async def is_broken(world: FlowWorld) -> bool:
+    return "Broken" in told(await stored(world))
+
+
+async def is_paused(world: FlowWorld, worker: str) -> bool:
+    return bool((await stored(world, worker) or {})["spec"]["run"].get("paused"))
+
+
+@in_world(WithdrawnWorld)
+async def test_what_has_failed_stays_so_and_never_begins_anew(world: FlowWorld) -> None:
+    """The mirror is paused before the end is stored; when its controller forgets the end, nothing runs there again."""
+    worker = await begin(world)
+    await say(world, worker, broken("FailedJobs"))
+    await world.until(lambda: is_broken(world))
+    assert await is_paused(world, worker)
+    rounds = (await stored(world, worker) or {})["status"]["rounds"]
+    await say(world, worker)
+    await world.kill_manager()
+    world.start_manager()
+    await asyncio.sleep(30)
+    assert await is_broken(world)
+    assert (await stored(world, worker) or {})["status"]["rounds"] == rounds
+    assert not (await stored(world) or {})["spec"]["run"].get("paused")
+
+
+@in_world(WithdrawnWorld)
+async def test_an_end_that_is_withdrawn_before_it_could_be_kept_is_none(world: FlowWorld) -> None:
+    """Its worker takes no change for a while: nothing is said of an end, and what has begun anew goes on."""
+    worker = await begin(world)
+    refused = StatusError(failure(500, "InternalError", "failed calling webhook: connection refused"))
+    world.planes[worker].faults.arrange(refused, Which("patch", "drills"), times=20)
+    await say(world, worker, broken("FailedJobs"))
+    await asyncio.sleep(2)
+    assert not await is_broken(world)
+    await say(world, worker)
+    await asyncio.sleep(120)
+    assert not await is_broken(world)
+    rounds = (await stored(world) or {})["status"]["rounds"]
+
+    async def goes_on() -> bool:
+        return bool((await stored(world) or {})["status"]["rounds"] > rounds)
+
+    await world.until(goes_on)
+    assert not await is_paused(world, worker)
+    await world.management.api.delete(f"{PATH}/train")
+
+
+@in_world(WithdrawnWorld)
+async def test_an_end_that_stays_is_stored_and_its_mirror_left_as_it_is(world: FlowWorld) -> None:
+    """By the clauses of ``done.withdrawable``."""
+    worker = await begin(world)
+    await say(world, worker, broken("Deadline"))
+    await world.until(lambda: is_broken(world))
+    await asyncio.sleep(5)
+    assert not await is_paused(world, worker)
