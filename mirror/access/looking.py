@@ -20,7 +20,7 @@ from mirror.batch.syntax import subdomain_problems
 from mirror.decide import dependencies as deciding
 from mirror.decide.dependencies import Name
 from mirror.kinds.base import Kind, MirrorTransform
-from mirror.kinds.dependencies import RESOURCES
+from mirror.kinds.dependencies import RESOURCES, Reference
 from mirror.kinds.pod_references import PRIORITY_CLASS, RUNTIME_CLASS, VOLUME_CLAIM
 from mirror.kube import requests
 from mirror.kube.errors import Forbidden, NotFound
@@ -87,6 +87,24 @@ class _List(msgspec.Struct):
     items: list[_Object] | None = None
 
 
+class _Sought(NamedTuple):
+    """One object, and where its kind is served."""
+
+    name: Name
+    resource: Resource
+
+    @property
+    def may_go_along(self) -> bool:
+        """Not so a custom resource, whatever its kind is called."""
+        return RESOURCES.get(self.name.kind) == self.resource
+
+
+def _of_reference(one: Reference) -> _Sought | None:
+    """None: nobody knows where such an object is."""
+    resource = one.resource or _RESOURCES.get(one.kind)
+    return None if resource is None else _Sought(Name(one.kind, one.name), resource)
+
+
 class Looking:
     """Make it with what ``access`` has."""
 
@@ -104,24 +122,28 @@ class Looking:
         """
         self._reviews.bound("look", person.name, LOOKS_A_SECOND_OF_ONE, LOOKS_AT_ONCE_OF_ONE)
         namespace = source.metadata.namespace
-        required = (Name(one.kind, one.name) for one in kind.requirements(source) if one.kind in _RESOURCES)
+        required = filter(None, map(_of_reference, kind.requirements(source)))
         named, along = list(dict.fromkeys(required)), self._going_along.requested(kind, source)
-        wanted = {name: along[name] for name in named[:MOST_OBJECTS] if name in along}
+        first = [one.name for one in named[:MOST_OBJECTS] if one.may_go_along]
+        wanted = {name: along[name] for name in first if name in along}
         room = MOST_OBJECTS - len(named[:MOST_OBJECTS])  # for image pull secrets
         here = await self._going_along.look(namespace, wanted, person, most=len(wanted) + room)
-        named += [name for name in here.pull_secrets if name not in named]
+        pull_secrets = (_Sought(name, RESOURCES[name.kind]) for name in here.pull_secrets)
+        named += [one for one in pull_secrets if one not in named]
         found: list[OnWorker] = []
         for worker in workers[:MOST_WORKERS]:
-            looked_for = [name for name in named[:MOST_OBJECTS] if not subdomain_problems(name.name)]
-            found += [await self._look_for(worker, name, namespace, person, here) for name in looked_for]
+            looked_for = [one for one in named[:MOST_OBJECTS] if not subdomain_problems(one.name.name)]
+            found += [await self._look_for(worker, one, namespace, person, here) for one in looked_for]
             found += await self._limit_ranges(worker, namespace, person)
-        listed = [here.found[name] for name in named[:MOST_OBJECTS] if name in here.found]
+        listed = [here.found[one.name] for one in named[:MOST_OBJECTS] if one.may_go_along and one.name in here.found]
         if (too_many := deciding.too_many(len(along))) is not None:
             listed.append(Along(f"{len(along)} objects", REFUSED, f"{too_many.text} ({too_many.reason})"))
         return Looked(listed, found, _left_out(len(named), len(workers)))
 
-    async def _look_for(self, worker: Worker, name: Name, namespace: str, person: Person, here: Here) -> OnWorker:
-        resource, text = _RESOURCES[name.kind], str(name)
+    async def _look_for(self, worker: Worker, one: _Sought, namespace: str, person: Person, here: Here) -> OnWorker:
+        (name, resource), text = one, str(one.name)
+        if not one.may_go_along:
+            here = Here(until=here.until)
         home, there = (namespace, worker.namespace_of(namespace)) if resource.namespaced else ("", None)
         right = Permission("get", resource.group, resource.plural, name=name.name, namespace=home)
         try:

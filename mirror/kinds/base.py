@@ -284,6 +284,10 @@ class Kind(MovableKind, KindWithPods, Protocol):
         """Everything that its pods name and a worker has to have: ``references``, and what never goes along."""
         ...
 
+    @property
+    def needed(self) -> tuple[Resource, ...]:
+        """Of what its ``requirements`` may be, beside Kubernetes' own kinds; all in the namespace of the mirror."""
+
     def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
         """The JSON Patch that makes a new object ours, and suspends it unless it is suspended (D16)."""
         ...

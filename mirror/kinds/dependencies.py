@@ -21,14 +21,16 @@ _LONGEST_SHOWN = 60
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """One place where a pod template names an object of its namespace."""
+    """One place where a pod template, or an object beside it, names an object of its namespace."""
 
     kind: str
-    """``ConfigMap``, ``Secret`` or ``ServiceAccount``."""
+    """``ConfigMap``, ``Secret`` or ``ServiceAccount``; of what never goes along any other."""
     name: str
     path: str
     is_optional: bool = False
     """Pods run without it, too."""
+    resource: Resource | None = None
+    """Of a kind that is not Kubernetes' own."""
 
 
 class BadCarry(ValueError):

@@ -67,6 +67,11 @@ def of_pod_owners(kind: Kind) -> frozenset[Right]:
     return frozenset(rights)
 
 
+def of_needs(kind: Kind) -> frozenset[Right]:
+    """What it takes beside ``on_worker`` to see whether what its objects name is there, for ``diff``."""
+    return frozenset((one.group, one.plural, "get") for one in kind.needed)
+
+
 def verbs_by_resource(rights: Iterable[Right]) -> dict[tuple[str, str], list[str]]:
     """The verbs for each group and resource, as the rules of a Role have them."""
     found: dict[tuple[str, str], list[str]] = {}

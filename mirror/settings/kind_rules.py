@@ -99,11 +99,17 @@ def clause_parts(text: str) -> tuple[str, str, bool, tuple[str, ...]]:
 def _need(value: object) -> str:
     if not isinstance(value, str):
         raise Unexpected
-    kind, _, path = value.partition(" ")
-    if not _KIND.fullmatch(kind):
+    kind, *resource, path = value.split(" ") if " " in value else ("", "")
+    if not _KIND.fullmatch(kind) or len(resource) > 1 or not all(map(_RESOURCE.fullmatch, resource)):
         raise Unexpected
     _path(path)
     return value
+
+
+def need_parts(text: str) -> tuple[str, str, str]:
+    """A need that the rule let pass: its kind, ``PLURAL.VERSION.GROUP`` or nothing, and its path."""
+    kind, *resource, path = text.split(" ")
+    return kind, "".join(resource), path
 
 
 def _owner(value: object) -> str:
@@ -214,7 +220,9 @@ WORDS = Rule("a list of short names", _list_of(Rule("a short name such as js", s
 LABELS = Rule("a mapping of labels", _labels)
 NEEDS = Rule(
     f"a list of at most {_MOST} needs",
-    _list_of(Rule("a kind and a path such as Pipeline spec.pipelineRef.name", _need)),
+    _list_of(
+        Rule("KIND PATH or KIND PLURAL.VERSION.GROUP PATH such as Task tasks.v1.tekton.dev spec.taskRef.name", _need)
+    ),
 )
 OWNERS = Rule(
     f"a list of at most {_MOST} owners",

@@ -187,7 +187,7 @@ class KindEntry(Section, frozen=True):
     """What may stand between a mirror and its pods: ``Kind plural.version.group``."""
     pod_role: PodRole = PodRole()
     needs: Annotated[tuple[str, ...], rules.NEEDS] = ()
-    """What it names beside its pod templates, and a worker has to have: ``Kind path``."""
+    """What it names beside its pod templates, and a worker has to have: ``Kind path``, or with its resource between."""
     suspended: StatusPatch = StatusPatch()
     """The status of one that is suspended and has no mirror."""
     lost: StatusPatch = StatusPatch()

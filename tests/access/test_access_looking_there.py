@@ -22,6 +22,7 @@ from mirror.kube.errors import Forbidden, NotFound, Unreachable
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.permissions import Permission
 from mirror.kube.requests import JSON, Request
+from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.workers.worker import Worker
 
@@ -143,6 +144,26 @@ async def test_classes_are_cluster_wide_and_claims_are_in_the_mirrors_namespace(
         "/api/v1/namespaces/p-team/persistentvolumeclaims/data",
     ]
     assert "get persistentvolumeclaims data in team" in rights.asked
+
+
+RUN = Resource("example.com", "v2", "configmaps", "ConfigMap")
+
+
+async def test_custom_resources_are_looked_for_where_they_are_served_and_never_go_along() -> None:
+    """Whatever their kind is called: one of Kubernetes' own kinds of that name is another object."""
+    there = There(**{"example.com/v2/namespaces/p-team/configmaps/settings": {"metadata": {"name": "settings"}}})
+    wanted = SETTINGS, Reference("ConfigMap", "settings", "path", resource=RUN)
+    found = await looked([there], MAY_ALL, *wanted, management=Management(settings=named()), **CARRY)
+
+    assert [one.object for one in found.goes_along] == ["ConfigMap settings"]
+    assert [(one.object, one.state, one.message) for one in found.on_worker] == [
+        ("ConfigMap settings", "Missing", "the manager copies it"),
+        ("ConfigMap settings", "Exists", ""),
+    ]
+    assert there.asked == [
+        "/api/v1/namespaces/p-team/configmaps/settings",
+        "/apis/example.com/v2/namespaces/p-team/configmaps/settings",
+    ]
 
 
 async def test_limit_ranges_are_named_to_who_may_list_them_here() -> None:

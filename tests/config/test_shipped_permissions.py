@@ -51,15 +51,15 @@ def test_roles_grant_what_the_kinds_need(file: str, needed: Callable[[Kind], fro
     assert granted(file) == frozenset[Right]().union(*map(needed, BUILT_IN))
 
 
-def on_worker_with_pods(kind: Kind) -> frozenset[Right]:
-    """For mirrors, and to see whose their pods are."""
-    return permissions.on_worker(kind) | permissions.of_pod_owners(kind)
+def on_worker_with_more(kind: Kind) -> frozenset[Right]:
+    """For mirrors, and to see whose their pods are, and whether what they name is there."""
+    return permissions.on_worker(kind) | permissions.of_pod_owners(kind) | permissions.of_needs(kind)
 
 
 @pytest.mark.parametrize("name", built_in())
 @pytest.mark.parametrize(
     ("side", "needed"),
-    [("management", permissions.on_management), ("worker", on_worker_with_pods)],
+    [("management", permissions.on_management), ("worker", on_worker_with_more)],
     ids=("management", "worker"),
 )
 def test_each_kind_that_is_data_has_its_own_roles(

@@ -146,6 +146,7 @@ class Drill:
     pod_index = ""
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
+    needed: tuple[Resource, ...] = ()
     keeps_metadata_in_status = False
     records_by_annotation = False
     never_ends = False

@@ -9,7 +9,7 @@ import click
 
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.cli.worker.operations.roles import GrantedKind
-from mirror.kinds.permissions import of_pod_owners
+from mirror.kinds.permissions import of_needs, of_pod_owners
 from mirror.kinds.registry import JOB, UnknownKind
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
@@ -85,8 +85,8 @@ def granted_kinds(said: str) -> tuple[GrantedKind, ...]:
             found[word] = GrantedKind(f"{plural}.{group}", group, plural)
         else:
             if kind is not JOB:
-                owners = tuple(of_pod_owners(kind))
-                found[kind.name] = GrantedKind(kind.name.lower(), kind.resource.group, kind.resource.plural, owners)
+                more = tuple(of_pod_owners(kind) | of_needs(kind))
+                found[kind.name] = GrantedKind(kind.name.lower(), kind.resource.group, kind.resource.plural, more)
     return tuple(found.values())
 
 

@@ -119,6 +119,7 @@ class BatchJob:
     pod_index = reading.POD_INDEX
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
+    needed: tuple[Resource, ...] = ()
     keeps_metadata_in_status = True
     records_by_annotation = False
     never_ends = False

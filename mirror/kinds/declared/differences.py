@@ -110,8 +110,8 @@ def _cautions(form: Form, source: Object, managed_by: str) -> Iterator[Caution]:
         yield Caution(
             "metadata.ownerReferences", "its owner is not on the worker; the mirror goes with this object alone"
         )
-    for kind, name, path in form.needed(spec):
-        yield Caution(path, f"{kind} {clean(name)} is not copied: it has to exist on the worker")
+    for one in form.needed(spec):
+        yield Caution(one.path, f"{one.kind} {clean(one.name)} is not copied: it has to exist on the worker")
     for text in mistakes(source, ()):
         yield Caution("metadata.annotations", text)
 

@@ -10,10 +10,11 @@ import msgspec
 
 from mirror.batch import conditions as lists
 from mirror.batch import views
+from mirror.kinds.dependencies import Reference
 from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.field_paths import FieldPath, Place, at
-from mirror.settings.kind_rules import alternatives, clause_parts
+from mirror.settings.kind_rules import alternatives, clause_parts, need_parts
 from mirror.settings.kinds import KindEntry, Requirement
 
 Json = Any
@@ -93,7 +94,7 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     suspended: tuple[FieldPath, ...]
     theirs: tuple[FieldPath, ...]
     templates: tuple[FieldPath, ...]
-    needs: tuple[tuple[str, FieldPath], ...]
+    needs: tuple[tuple[str, Resource | None, FieldPath], ...]
     autoscaled: tuple[FieldPath, ...] = ()
     namespaces: tuple[FieldPath, ...] = ()
     replaced: tuple[tuple[FieldPath, Json, Json], ...] = ()
@@ -103,7 +104,7 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     def of(entry: KindEntry) -> Form:
         """From an entry that was checked."""
         managed_by = path_of(entry.managed_by.path)
-        needs = (one.partition(" ") for one in entry.needs)
+        needs = map(need_parts, entry.needs)
         return Form(
             entry=entry,
             resource=resource_of(entry.resource, entry.kind),
@@ -117,7 +118,10 @@ class Form(msgspec.Struct, frozen=True, dict=True):
             suspended=_paths(entry.carry.suspended),
             theirs=_paths(entry.theirs),
             templates=_paths(entry.templates),
-            needs=tuple((kind, path_of(path)) for kind, _, path in needs),
+            needs=tuple(
+                (kind, resource_of(resource, kind) if resource else None, path_of(path))
+                for kind, resource, path in needs
+            ),
             autoscaled=_paths(entry.autoscaling.theirs),
             namespaces=_paths(entry.namespaces),
             replaced=tuple((path_of(one.path), one.value, one.by) for one in entry.replace),
@@ -230,12 +234,16 @@ class Form(msgspec.Struct, frozen=True, dict=True):
         newest = max((views.text(one.get("lastTransitionTime")) for one in theirs), default="")
         return next(filter(None, map(views.text, said)), newest)
 
-    def needed(self, spec: Mapping[str, Json]) -> tuple[tuple[str, str, str], ...]:
-        """Kind, name and path of what a spec names beside its pod templates."""
+    def needed(self, spec: Mapping[str, Json]) -> tuple[Reference, ...]:
+        """What a spec names beside its pod templates."""
         body: Json = {"spec": spec}
-        named = ((kind, path, at(body, place)) for kind, path in self.needs for place in path.places(body))
-        found = ((kind, name, path.text) for kind, path, name in named if isinstance(name, str) and name)
-        return tuple(dict.fromkeys(found))
+        named = (
+            Reference(kind, name, path.text, resource=resource)
+            for kind, resource, path in self.needs
+            for place in path.places(body)
+            if isinstance(name := at(body, place), str) and name
+        )
+        return tuple(dict.fromkeys(named))
 
 
 def _paths(texts: tuple[str, ...]) -> tuple[FieldPath, ...]:

@@ -85,6 +85,7 @@ class DeclaredKind:
         """Whether a MultiKueue on the management cluster may run its objects, too (D25)."""
         self.pod_index = entry.pod_index
         self.pod_owners = self._form.pod_owners
+        self.needed = tuple(dict.fromkeys(resource for _, resource, _ in self._form.needs if resource is not None))
         self.pod_roles = PodRoles(*(getattr(entry.pod_role, name) for name in ("label", "number", "first", "without")))
 
     @property
@@ -213,9 +214,8 @@ class DeclaredKind:
         return tuple(one for pod, path in self._pods(source) for one in pod_references(pod, path))
 
     def requirements(self, source: Object) -> tuple[Reference, ...]:
-        named = (Reference(kind, name, path) for kind, name, path in self._form.needed(_spec(source)))
         of_pods = (one for pod, path in self._pods(source) for one in pod_requirements(pod, path))
-        return (*self.references(source), *of_pods, *named)
+        return (*self.references(source), *of_pods, *self._form.needed(_spec(source)))
 
     def _pods(self, found: Object) -> Iterator[tuple[Mapping[str, Json], str]]:
         """The spec of each of its pod templates, and where it is."""

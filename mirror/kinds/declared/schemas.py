@@ -14,7 +14,7 @@ from typing import Protocol
 
 from mirror.kinds.declared.choosing import built_in
 from mirror.model.field_paths import FieldPath
-from mirror.settings.kind_rules import alternatives, clause_parts
+from mirror.settings.kind_rules import alternatives, clause_parts, need_parts
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import Problem
 
@@ -113,7 +113,7 @@ def _optional(entry: KindEntry) -> Iterator[tuple[str, str]]:
         "namespaces": entry.namespaces,
         "autoscaling.theirs": entry.autoscaling.theirs,
         "requires": tuple(one.path for one in entry.requires),
-        "needs": tuple(one.partition(" ")[2] for one in entry.needs),
+        "needs": tuple(need_parts(one)[-1] for one in entry.needs),
     }
     for key, texts in listed.items():
         for index, text in enumerate(texts):

@@ -163,6 +163,15 @@ WRONG = {
     "a path elsewhere": (OWN.replace("spec.run.by", "metadata.name"), ["kinds[0].managedBy.path: expected one field"]),
     "a clause that is none": (OWN.replace("phase=Done", "phase is Done"), ["kinds[0].done.succeeded[0]: expected"]),
     "a clause of nothing": (OWN.replace("phase=Done", "phase="), ["kinds[0].done.succeeded[0]: expected a clause"]),
+    "a need of nothing, two places, a path that is none": (
+        "\n- {kind: TaskRun, needs: [Task, Task tasks.v1.tekton.dev spec.a spec.b, Task spec-a]}",
+        [f"kinds[0].needs[{at}]: expected KIND PATH or KIND PLURAL.VERSION.GROUP PATH" for at in range(2)]
+        + ["kinds[0].needs[2]: "],
+    ),
+    "a need of a resource that is none": (
+        "\n- {kind: TaskRun, needs: [Task tasks.tekton.dev spec.taskRef.name]}",
+        ["kinds[0].needs[0]: expected KIND PATH or KIND PLURAL.VERSION.GROUP PATH"],
+    ),
     "another's resource": (
         "\n- {kind: JobSet, resource: sets.v1.example.com}",
         ["kinds[0].resource: JobSet is built in with jobsets.v1alpha2.jobset.x-k8s.io"],

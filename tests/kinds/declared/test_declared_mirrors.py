@@ -14,7 +14,9 @@ from mirror.kinds.base import MirrorTransform, UnsupportedSpec
 from mirror.kinds.declared.body import MOST_OWN_OF_WORKER
 from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.dependencies import Reference
 from mirror.kube.objects import Object
+from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.field_paths import FieldPath, put
 from mirror.settings.load import parse
@@ -316,7 +318,11 @@ def test_what_pod_templates_name_is_known() -> None:
     assert reference.path == "spec.replicatedJobs[0].template.spec.template.spec.serviceAccountName"
     kind = built_in_kind("PipelineRun")
     named = kind.requirements(source_of(kind, {"pipelineRef": {"name": "build"}}))
-    assert [(one.kind, one.name) for one in named] == [("Pipeline", "build")]
+    pipelines = Resource("tekton.dev", "v1", "pipelines", "Pipeline")
+    assert named == (Reference("Pipeline", "build", "spec.pipelineRef.name", resource=pipelines),)
+    assert kind.needed == (pipelines,)
+    account = kind.requirements(source_of(kind, {"taskRunTemplate": {"serviceAccountName": "robot"}}))
+    assert account == (Reference("ServiceAccount", "robot", "spec.taskRunTemplate.serviceAccountName"),)
 
 
 def test_a_report_tells_what_is_stripped_and_what_the_worker_set() -> None:

@@ -69,8 +69,8 @@ class GrantedKind:
     """Of its roles: the kind's, in lower case; of one that is not built in its resource and group."""
     group: str
     plural: str
-    pod_owners: tuple[Right, ...] = ()
-    """To see whose a pod is (``permissions.of_pod_owners``)."""
+    more: tuple[Right, ...] = ()
+    """To see whose a pod is, and whether what it names is there (``permissions.of_pod_owners``, ``of_needs``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _dependencies(plurals: Sequence[str]) -> list[Json]:
 def _of_kind(kind: GrantedKind) -> list[Json]:
     """What ``config/rbac/kinds/worker-*.yaml`` say, for this kind."""
     name, group = f"jobmirror-worker-{kind.name}", "rbac.authorization.k8s.io"
-    allowed = {(kind.group, kind.plural): list(MIRROR_VERBS)} | verbs_by_resource(kind.pod_owners)
+    allowed = {(kind.group, kind.plural): list(MIRROR_VERBS)} | verbs_by_resource(kind.more)
     rules = [{"apiGroups": [key[0]], "resources": [key[1]], "verbs": verbs} for key, verbs in allowed.items()]
     head, meta = {"apiVersion": f"{group}/v1"}, {"name": name}
     return [
