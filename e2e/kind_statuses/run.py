@@ -59,9 +59,34 @@ async def play(client: Client, name: str, statuses: int, *, seed: int = 0) -> Ou
     return outcome
 
 
-async def _begin(client: Client, kind: DeclaredKind, schema: Json, seed: int) -> History:
+async def store(client: Client, name: str, status: Json, *, spec: Json, annotations: Json) -> tuple[Outcome, Json, int]:
+    """See one status of a source that has this in its spec, too, and these annotations.
+
+    Returns what became of it, the source as it is stored then, and how much of the status was left out.
+    """
+    kind = kinds_of([KindEntry(kind=name)])[name]
+    assert isinstance(kind, DeclaredKind)
+    definition = definition_of(name)
+    schema = schema_of_status(definition, kind.resource.version)
+    kind.learn_status(schema)
+    async with defined([client], [definition]):
+        history = await _begin(client, kind, schema, 0, spec=spec, annotations=annotations)
+        cut = await history.see(status)
+    return Outcome(name, history.seen, history.wrong), history.body, cut
+
+
+async def _begin(
+    client: Client,
+    kind: DeclaredKind,
+    schema: Json,
+    seed: int,
+    *,
+    spec: Json | None = None,
+    annotations: Json | None = None,
+) -> History:
     body = yaml.load((SAMPLES / f"{kind.name.lower()}.yaml").read_text(), Loader=yaml.CSafeLoader)
-    body["metadata"]["name"] = f"a-{seed}"
+    body["metadata"] |= {"name": f"a-{seed}", "annotations": annotations or {}}
+    body["spec"] |= spec or {}
     created = await client.create(kind.resource.path(NAMESPACE), body)
     path = kind.resource.path(NAMESPACE, body["metadata"]["name"])
 

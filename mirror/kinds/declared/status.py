@@ -17,6 +17,7 @@ from mirror.kinds import explaining
 from mirror.kinds.declared import record
 from mirror.kinds.declared.body import carries_spec
 from mirror.kinds.declared.form import Form, condition_of, path_of
+from mirror.kinds.declared.status_bounds import room_beside
 from mirror.kinds.declared.status_clean import cleaned
 from mirror.kinds.declared.status_schema import StatusSchema
 from mirror.kinds.movable import UnmovableSource
@@ -93,7 +94,8 @@ class StoredSource(UnmovableSource):
         clock_offset_seconds: float | None = None,
         settled: bool = False,
     ) -> NextStatus:
-        theirs = cleaned(self._form, mirror.status_dict(), self._schema)
+        room = room_beside(self._found, len(mirror.status))
+        theirs = cleaned(self._form, mirror.status_dict(), self._schema, room=room)
         if self.is_finished and not self._is_same_end(theirs.status):
             return NextStatus(None, "finished: nothing of it changes any more")
         if not theirs.status:

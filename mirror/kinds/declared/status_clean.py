@@ -14,6 +14,7 @@ import msgspec
 
 from mirror.batch import times, views
 from mirror.kinds.declared.form import Form, path_of
+from mirror.kinds.declared.status_bounds import bounded
 from mirror.kinds.declared.status_schema import StatusSchema
 from mirror.model import names
 from mirror.model.field_paths import at, strip, without
@@ -30,7 +31,6 @@ _STATUSES = frozenset(("True", "False", "Unknown"))
 _TYPE = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _REASON_WORDS = re.compile(r"[A-Za-z0-9_,:]+")
-_encode = msgspec.json.encode
 
 
 class Cleaned(msgspec.Struct, frozen=True):
@@ -41,8 +41,15 @@ class Cleaned(msgspec.Struct, frozen=True):
     """How many values were dropped or shortened."""
 
 
-def cleaned(form: Form, found: object, schema: StatusSchema | None = None) -> Cleaned:
-    """Take what is usable of any JSON value. Never raises."""
+def cleaned(form: Form, found: object, schema: StatusSchema | None = None, *, room: int | None = None) -> Cleaned:
+    """Take what is usable of any JSON value. Never raises.
+
+    Args:
+        form: of its kind.
+        found: what a worker says.
+        schema: what the definition here takes, as far as it is known.
+        room: see ``status_bounds.room_beside``.
+    """
     if not isinstance(found, Mapping):
         return Cleaned({}, cut=int(found is not None))
     status: Json = {key: value for key, value in found.items() if isinstance(key, str)}
@@ -64,23 +71,8 @@ def cleaned(form: Form, found: object, schema: StatusSchema | None = None) -> Cl
             if at(status, place) is None:
                 status = without(status, place[:-1])
                 cut += 1
-    return _bounded(status, form.entry.status.limit_bytes, cut)
-
-
-def _bounded(status: dict[str, Json], limit: int, cut: int) -> Cleaned:
-    """Without its largest fields, as many as are too much; conditions go last."""
-    sizes = {key: len(_encode(value)) + len(key) for key, value in status.items()}
-    total = sum(sizes.values())
-    if total <= limit:
-        return Cleaned(status, cut)
-    kept = dict(status)
-    for key in sorted(sizes, key=lambda key: (key == "conditions", -sizes[key])):
-        if total <= limit:
-            break
-        total -= sizes[key]
-        del kept[key]
-        cut += 1
-    return Cleaned(kept, cut)
+    kept, dropped = bounded(status, form.entry.status.limit_bytes, room)
+    return Cleaned(kept, cut + dropped)
 
 
 def _is_too_deep(value: Json, left: int) -> bool:

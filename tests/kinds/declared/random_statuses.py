@@ -51,8 +51,11 @@ HOSTILE: tuple[Json, ...] = (
 _MOST_DEPTH = 6
 
 
-def some_status(random: Random, schema: Mapping[str, Json]) -> Json:
-    """Most are mappings with some of the fields of the schema, and some of these with a few values changed."""
+def some_status(random: Random, schema: Mapping[str, Json], *, largest: int) -> Json:
+    """Most are mappings with some of the fields of the schema, and some of these with a few values changed.
+
+    A few are about as large as the largest that is copied, in bytes.
+    """
     if random.random() < 0.02:
         return random.choice(HOSTILE)
     status = _valid(random, schema, 0)
@@ -60,7 +63,27 @@ def some_status(random: Random, schema: Mapping[str, Json]) -> Json:
         status = _spoiled(random, status, 0)
     if isinstance(status, dict) and random.random() < 0.15:
         status = {**status, **_end(random)}
+    if isinstance(status, dict) and random.random() < 0.005:
+        status = _large(random, status, largest)
     return status
+
+
+def _large(random: Random, status: Json, size: int) -> Json:
+    """With long texts in place of some of its own, outside of conditions, which are bounded one by one."""
+    fields = [key for key, value in status.items() if key != "conditions" and isinstance(value, str | list | dict)]
+    count = random.choice((1, 1, 2, 3))
+    for key in random.sample(fields, min(count, len(fields))):
+        status = {**status, key: _stretched(random, status[key], size // count - random.randrange(512))}
+    return status
+
+
+def _stretched(random: Random, value: Json, length: int) -> Json:
+    if isinstance(value, dict) and value:
+        key = random.choice(list(value))
+        return {**value, key: _stretched(random, value[key], length)}
+    if isinstance(value, list) and value:
+        return [_stretched(random, value[0], length), *value[1:]]
+    return "x" * length if isinstance(value, str) and value not in TIMES else value
 
 
 def _end(random: Random) -> Json:

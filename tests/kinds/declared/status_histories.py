@@ -56,6 +56,16 @@ class History:
                 self.seen["ended"] += 1
                 await self._begin_anew()
 
+    async def see(self, status: Json) -> int:
+        """See this status of its mirror, and write what follows; how much of it was left out."""
+        if self._stored.placed_worker is None:
+            await self._store("placed", self._stored.placed_status("east", NOW))
+        mirror = decode_object(msgspec.json.encode({"metadata": {"name": "a", "uid": "m-1"}, "status": status}))
+        following = self._stored.next_status(mirror, now=NOW)
+        await self._store("followed", following.status)
+        cut: int = following.cut
+        return cut
+
     @property
     def _found(self) -> Object:
         return decode_object(msgspec.json.encode(self.body))
@@ -66,7 +76,8 @@ class History:
 
     async def _follow(self, step: int) -> None:
         random = self._random
-        mirror = self._mirror(some_status(random, self._schema), step)
+        limit = self._kind.entry.status.limit_bytes
+        mirror = self._mirror(some_status(random, self._schema, largest=limit), step)
         if mirror is None:
             return
         source, offset = self._stored, random.choice((None, 0.0, 3600.0))
@@ -89,7 +100,8 @@ class History:
     def _mirror(self, status: Json, step: int) -> Object | None:
         """None where no server could send it."""
         metadata = {"name": "a", "namespace": "n", "uid": "m-1", "generation": self._random.choice((1, 2))}
-        body = {"metadata": metadata, "spec": {}, "status": status}
+        # Where an end may be withdrawn, it counts of a mirror that is suspended.
+        body = {"metadata": metadata, "spec": {"suspend": self._random.random() < 0.5}, "status": status}
         try:
             return decode_object(msgspec.json.encode(body))
         except Exception:  # noqa: BLE001 - not JSON, or not an object: read by nobody

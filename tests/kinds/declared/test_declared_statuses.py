@@ -410,6 +410,45 @@ def test_how_each_kind_ends(name: str, listed: list[Json], end: str) -> None:
     assert kind.summary(found).is_finished is bool(end)
 
 
+LARGE: Json = {"conditions": [condition("Succeeded")], "pipelineSpec": {"a": "x" * 500_000}, "results": "x" * 499_000}
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "kept"),
+    [
+        pytest.param({}, {}, {"conditions", "pipelineSpec", "results"}, id="a small source"),
+        pytest.param({"a": "x" * 700_000}, {}, {"conditions", "results"}, id="a large spec"),
+        pytest.param({}, {"a": "x" * 600_000}, {"conditions", "results"}, id="large annotations"),
+        pytest.param(
+            {"a": [{"name": f"n-{number:05}"} for number in range(8000)]},
+            {},
+            {"conditions", "results"},
+            id="many members",
+        ),
+        pytest.param({"a": "x" * 1_100_000}, {}, {"conditions"}, id="hardly any room"),
+        pytest.param({"a": "x" * 1_600_000}, {}, {"conditions"}, id="more than an API server stores"),
+    ],
+)
+def test_a_status_has_the_room_that_its_source_leaves(spec: Json, annotations: Json, kept: set[str]) -> None:
+    """An API server refuses what is more than 1.5 MiB as a whole: its end would never be stored."""
+    kind = built_in_kind("PipelineRun")
+    source = source_of(kind, spec, annotations=annotations)
+    mirror = mirror_of(kind, source_of(kind, {}), LARGE)
+    following = kind.stored(source).next_status(mirror, now=NOW)
+    assert following.status is not None
+    assert set(following.status) == kept
+    assert following.cut == len(LARGE) - len(kept)
+    assert kind.is_final(following.status)
+
+
+def test_a_status_has_no_more_values_than_its_source_could_be_read_with() -> None:
+    """Managed fields name each of them anew."""
+    listed = [{"name": f"n-{number}", "ready": 0} for number in range(6000)]
+    following = follow(JOB_SET, job_set(), None, {"replicatedJobsStatus": listed, "restarts": 1})
+    assert following.status == {"restarts": 1}
+    assert following.cut == 1
+
+
 TRAIN_JOB = built_in_kind("TrainJob")
 FAILED_JOBS = condition("Failed", reason="FailedJobs")
 

@@ -1,0 +1,76 @@
+"""How much of a worker's status is stored: what the kind takes, and what its source has room for (D29). Pure.
+
+An API server refuses an object that is larger than its etcd takes, by an error that looks like one of its own: a source
+whose end did not fit in would never be over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mirror.kube.amounts import exceeds
+from mirror.kube.objects import Object
+
+Json = Any
+
+MOST_STORED_BYTES = 3 * 2**19
+"""Of one object: etcd's ``--max-request-bytes`` as it is by default."""
+RESERVED_BYTES = 64 * 1024
+"""For our conditions and annotations, and for managed fields of metadata."""
+LEAST_ROOM_BYTES = 8 * 1024
+"""So much is tried in any case: the conditions, which say how it ended."""
+MOST_VALUES = 16_000
+"""Of one status. Managed fields name each of them anew, and an object of more than ``amounts.MOST_VALUES`` is not read
+whole, not by us either."""
+_MOST_MANAGED = 3
+"""Managed fields take at most about so many times what they are about."""
+_MEMBER_BYTES, _ITEM_BYTES = 9, 40
+"""Of managed fields: of one member, and of one item of a list whose items have a key, beside what these are called."""
+_KEYS = ("name", "type")
+_encode = msgspec.json.encode
+
+
+def room_beside(source: Object, status_bytes: int) -> int | None:
+    """How many bytes a status of about this size may have on a source, its managed fields included; None: enough."""
+    known = len(source.spec) + status_bytes
+    if (1 + _MOST_MANAGED) * known + 4 * RESERVED_BYTES <= MOST_STORED_BYTES - RESERVED_BYTES:
+        return None  # all annotations together have 256 KiB at most
+    spec = len(source.spec) + managed_bytes(source.spec_dict())
+    return max(LEAST_ROOM_BYTES, MOST_STORED_BYTES - RESERVED_BYTES - spec - len(_encode(source.metadata)))
+
+
+def bounded(status: dict[str, Json], limit: int, room: int | None) -> tuple[dict[str, Json], int]:
+    """Without its largest fields, as many as are too much, and how many these are; conditions go last.
+
+    Args:
+        status: of the worker.
+        limit: bytes of it that its kind takes.
+        room: as ``room_beside`` has it.
+    """
+    sizes = {key: len(_encode(value)) + len(key) for key, value in status.items()}
+    kept = dict(status)
+    while kept and _is_too_much(kept, sum(sizes[key] for key in kept), limit, room):
+        del kept[max(kept, key=lambda key: (key != "conditions", sizes[key]))]
+    return kept, len(status) - len(kept)
+
+
+def _is_too_much(status: Mapping[str, Json], size: int, limit: int, room: int | None) -> bool:
+    if size > limit or exceeds(_encode(status), MOST_VALUES):
+        return True
+    if room is None or (1 + _MOST_MANAGED) * size <= room:
+        return False
+    return size + managed_bytes(status) > room
+
+
+def managed_bytes(value: Json) -> int:
+    """About how much the managed fields of a part take, at most where its lists have keys."""
+    if isinstance(value, Mapping):
+        return sum(len(key) + _MEMBER_BYTES + managed_bytes(one) for key, one in value.items())
+    if isinstance(value, list):
+        items = [one for one in value if isinstance(one, Mapping)]
+        keys = (str(one.get(name, "")) for one in items for name in _KEYS)
+        return len(items) * _ITEM_BYTES + sum(map(len, keys)) + sum(map(managed_bytes, items))
+    return 0
