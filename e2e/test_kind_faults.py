@@ -253,3 +253,43 @@ async def test_a_webhook_that_is_down_on_the_management_cluster_keeps_nothing_bu
         assert not annotation(source, "waiting-because")
         if TEKTON in kind.operators:
             await lives.until_running()
+
+
+@kind_choice.each(has_webhook)
+async def test_a_webhook_that_is_down_on_a_worker_is_told_and_waited_for(
+    kind: Kind, served: Controllers, management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """No mirror can be made or changed meanwhile, which the source says; each has one in all, once it answers.
+
+    Objects of another kind go on.
+    """
+    other = next(one for one in KINDS if one is not kind)
+    async with (
+        ManagerProcess.start(management, {"east": east}, settings=SETTINGS) as manager,
+        Recorder.watching([east], scene.namespace, kinds=[kind.resource]) as recorder,
+    ):
+        lives, others = (Lives(scene, one, manager.managed_by) for one in (kind, other))
+        await lives.create("before", run_for="never")
+        _, before = await lives.until_running("before")
+        async with served.away(east, kind.resource):
+            await lives.create(run_for="1s")
+            await scene.client.merge(lives.path("before"), {"metadata": {"labels": {"team": "a"}}})
+            await others.create("meanwhile")
+            source = await lives.until(says_that_its_webhook_fails)
+            assert annotation(source, "assigned-worker") == "east"
+            assert not lives.is_over(source)
+            assert not await lives.mirrors()
+            await others.until_well("meanwhile")
+        assert not annotation(await lives.until_well(), "waiting-because")
+        mirror = await scene.client_of("east").wait_until(
+            lives.path("before"), lambda found: found and found["metadata"]["labels"].get("team") == "a"
+        )
+        assert uid(mirror) == uid(before)
+        of_sources = {source: mirrors for source, mirrors in recorder.by_source().items() if source}
+        assert [len(mirrors) for mirrors in of_sources.values()] == [1, 1]
+
+
+def says_that_its_webhook_fails(found: Json | None) -> bool:
+    """With the worker and what became of the call, and without the webhook's address."""
+    text = annotation(found, "waiting-because") or ""
+    return text.startswith("worker east: its admission webhook ") and "fails: connection refused" in text
