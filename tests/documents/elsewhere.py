@@ -183,7 +183,7 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.bench_dependencies": "measures for some minutes",
     "python -m e2e.bench_page": "measures for a minute; e2e/test_bench.py has its parts, small",
     "python -m e2e.bench scale": "measures for half an hour",
-    "python -m e2e.bench kinds --runs 2": "measures for half an hour",
+    "python -m e2e.bench kinds --runs 3": "measures for half an hour",
     "python -m e2e.bench_pods memory": "measures for a minute",
     "python -m e2e.bench_pods burst": "measures for some minutes",
     "python -m e2e.bench idle burst kinds outage scale --runs 3": "measures for an hour",
