@@ -163,6 +163,7 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.bench kinds": "measures for some minutes",
     "python -m e2e.bench_kinds": "measures for half an hour",
     "python -m e2e.bench_kinds switched --runs 5": "measures for a quarter of an hour",
+    "python -m e2e.bench_kinds mixed --runs 3": "measures for ten minutes",
     "python -m e2e.bench idle burst --runs 3": "measures for some minutes",
     "python -m e2e.bench_jobs": "measures for an hour",
     "python -m e2e.controlplane up --workers 1": "starts control planes, and waits for Ctrl-C",
