@@ -22,6 +22,7 @@ TOP = Path(__file__).resolve().parents[1]
 TABLE = TOP / "mirror/kinds/declared/built_in.yaml"
 RBAC, KUSTOMIZE, CHART = TOP / "config/rbac", TOP / "deploy/kustomize", TOP / "deploy/helm/jobmirror"
 ALERTS, WEBHOOKS = TOP / "deploy/observability/alerts.yaml", TOP / "config/webhook.yaml"
+FLOW_SCHEMA = TOP / "config/flow-schema.yaml"
 DASHBOARD = TOP / "deploy/observability/dashboard.json"
 
 WHEN = {
@@ -99,6 +100,9 @@ def generated() -> dict[Path, str]:
     files[CHART / "templates/rights/kinds.yaml"] = _kinds_template()
     files[KUSTOMIZE / "components/webhook/configurations.yaml"] = _mark("config/webhook.yaml") + WEBHOOKS.read_text()
     files[CHART / "templates/webhook.yaml"] = _webhooks_template()
+    flow_schema = _mark("config/flow-schema.yaml") + FLOW_SCHEMA.read_text()
+    files[KUSTOMIZE / "components/flow-schema/flow-schema.yaml"] = flow_schema
+    files[CHART / "templates/flow-schema.yaml"] = _if(".Values.flowSchema.enabled", _in_release(flow_schema))
     alerts = ALERTS.read_text()
     files[CHART / "files/alerts.yaml"] = _mark("deploy/observability/alerts.yaml") + alerts
     files[KUSTOMIZE / "components/prometheus-operator/rules.yaml"] = (
@@ -208,11 +212,9 @@ def _template(name: str, condition: str) -> str:
         if _kind(part) == "ServiceAccount":
             part = f"{part.rstrip()}\n{_ANNOTATED}"
         unless = next((when for role, when in UNLESS.items() if _is_about(part, role)), "")
-        parts.append(
-            f"{{{{- if not {unless} }}}}\n---\n{part.rstrip()}\n{{{{- end }}}}\n" if unless else f"---\n{part}"
-        )
+        parts.append(_if(f"not {unless}", f"---\n{part}") if unless else f"---\n{part}")
     text = _marked(name, "".join(parts))
-    return f"{{{{- if {condition} }}}}\n{text.rstrip()}\n{{{{- end }}}}\n" if condition else text
+    return _if(condition, text) if condition else text
 
 
 def _is_about(document: str, role: str) -> bool:
@@ -306,7 +308,7 @@ def _webhooks_template() -> str:
     text = re.sub(r"(?m)^(metadata:\n  name: .+\n)", rf"\g<1>{_INJECTED}", WEBHOOKS.read_text())
     text = re.sub(r"(?m)^  - \{apiGroups: \[batch\], .+\}\n", lambda found: found[0] + _hook_rules(found[0]), text)
     body = _mark("config/webhook.yaml") + _in_release(text)
-    return f"{{{{- if .Values.config.webhook.enabled }}}}\n{body.rstrip()}\n{{{{- end }}}}\n"
+    return _if(WHEN["webhook"], body)
 
 
 def _hook_rules(rule: str) -> str:
@@ -329,9 +331,14 @@ def _namespaced_template(name: str) -> str:
     once = "".join(f"---\n{_in_release(part)}" for part in documents if head not in part)
     text = f"{{{{- range {chosen} }}}}\n{loop.rstrip()}\n{{{{- end }}}}\n"
     if once:
-        text += f"{{{{- if {chosen} }}}}\n{once.rstrip()}\n{{{{- end }}}}\n"
+        text += _if(chosen, once)
     text = _marked(name, text)
-    return f"{{{{- if {condition} }}}}\n{text.rstrip()}\n{{{{- end }}}}\n" if condition else text
+    return _if(condition, text) if condition else text
+
+
+def _if(condition: str, text: str) -> str:
+    """A part of the chart that is there on a condition."""
+    return f"{{{{- if {condition} }}}}\n{text.rstrip()}\n{{{{- end }}}}\n"
 
 
 def _in_release(text: str, root: str = "") -> str:

@@ -25,6 +25,7 @@ PAGE: Json = {"page": {"enabled": True, "login": True}}
 LISTENER: Json = {"name": "shared", "sectionName": "tls"}
 ROUTED: Json = {"enabled": True, "parentRefs": [LISTENER]}
 INGRESS: Json = {"enabled": True, "annotations": {"example.com/tls": "passthrough"}}
+LEASES: Json = {"leaseDuration": "30s", "renewDeadline": "15s", "retryPeriod": "5s"}
 
 
 def rendered(values: Json, chart: Path = DEPLOY / "helm/jobmirror") -> subprocess.CompletedProcess[str]:
@@ -102,6 +103,17 @@ def test_what_would_show_tokens_to_others_is_refused(config: Json, expose: Json,
     assert problem in done.stderr
 
 
+def test_requests_about_leases_have_their_own_way_only_where_that_is_wanted() -> None:
+    """Those of the release's account in the release's namespace; how a server sorts them is in ``test_flow_schema``."""
+    kinds = {one["kind"] for one in charted({"config": {"sharding": {"slots": 16}, "leaderElection": LEASES}})}
+    objects = charted({"flowSchema": {"enabled": True}}, namespace="elsewhere")
+    (rule,) = one_of(objects, "FlowSchema", "jobmirror-leases")["spec"]["rules"]
+
+    assert "FlowSchema" not in kinds
+    assert [one["serviceAccount"] for one in rule["subjects"]] == [{"name": "jobmirror", "namespace": "elsewhere"}]
+    assert [one["namespaces"] for one in rule["resourceRules"]] == [["elsewhere"]]
+
+
 def test_access_is_passed_through_and_known_by_its_name() -> None:
     """No certificate but the manager's is in the way, and that is for the name that users' commands use."""
     host = "access.example.com"
@@ -158,6 +170,18 @@ NOTES: list[tuple[Json, tuple[str, ...], tuple[str, ...]]] = [
     ),
     ({"config": {"leaderElection": {"enabled": False}}}, ("WARNING: replicas is 2",), ()),
     ({"config": {"managedBy": "example.com/jobs"}}, ("spec.managedBy is example.com/jobs",), ()),
+    ({"config": {"sharding": {"slots": 16}, "leaderElection": LEASES}, "replicas": 3}, (), ("WARNING",)),
+    ({"config": {"sharding": {"slots": 4}}, "replicas": 4}, (), ("WARNING",)),
+    (
+        {"config": {"sharding": {"slots": 2}}, "replicas": 3},
+        ("WARNING: replicas is 3 and config.sharding.slots is 2:",),
+        ("renewed",),
+    ),
+    (
+        {"config": {"sharding": {"slots": 16}}, "replicas": 3},
+        ("WARNING: config.sharding.slots is 16, and each", "config.leaderElection.leaseDuration=30s"),
+        ("WARNING: replicas",),
+    ),
 ]
 
 

@@ -32,6 +32,14 @@ def behind(listener: str) -> Json:
 VALUES: dict[str, Json] = {
     "single": {"replicas": 1},
     "high-availability": {},
+    "sharded": {
+        "config": {
+            "sharding": {"slots": 16},
+            "leaderElection": {"leaseDuration": "30s", "renewDeadline": "15s", "retryPeriod": "5s"},
+        },
+        "flowSchema": {"enabled": True},
+        "replicas": 3,
+    },
     "webhook": {"config": {"webhook": {"enabled": True}}},
     "cert-manager": {"config": {"webhook": {"enabled": True}}, "certManager": {"enabled": True}},
     "prometheus-operator": {"prometheusOperator": {"enabled": True}, "dashboard": {"enabled": True}},
@@ -118,6 +126,8 @@ def test_settings_and_objects_fit_together(overlay: str) -> None:
     assert settings.namespace == NAMESPACE
     assert settings.listen_address == ("", ports["metrics"])
     assert deployment["spec"]["replicas"] == 1 or settings.leader_election.enabled
+    assert (("Role", NAMESPACE, "jobmirror-sharding") in found) == (settings.sharding.slots > 1)
+    assert settings.sharding.slots == 1 or settings.sharding.slots >= 2 * deployment["spec"]["replicas"]
     is_https = settings.webhook.enabled or settings.access.enabled
     assert ports.get("https") == (settings.https.listen_address[1] if is_https else None)
     assert (("Service", NAMESPACE, "jobmirror-webhook") in found) == settings.webhook.enabled

@@ -140,6 +140,28 @@ async def test_watching_pods_uses_every_right_that_comes_with_it() -> None:
     assert shipped.spare(given, entries, user) == set()
 
 
+async def test_one_of_several_active_managers_uses_every_right_that_comes_with_it() -> None:
+    """All Leases of its namespace, whatever they are called, and how workers are, for who assigns."""
+    async with shipped_life.old_clusters() as (management, east):
+        scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
+        await scene.make_namespace()
+        await scene.make_namespace("east")
+        settings = shipped_life.SHARDING
+        async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
+            given = set(granted("management-sharding", manager=manager))
+            await shipped_life.sharded_life(manager, scene)
+            user = user_of(manager.namespace)
+            entries = await management.audit_entries()
+        await scene.close()
+
+    assert {str(right).partition(" in ")[0] for right in given} == {
+        *(f"{verb} leases" for verb in ("get", "list", "watch", "update", "patch", "delete")),
+        *(f"{verb} configmaps {names.WORKERS_CONFIGMAP}" for verb in ("list", "watch")),
+    }
+    assert shipped.refused(entries) == []
+    assert shipped.spare(given, entries, user) == set()
+
+
 @pytest.mark.parametrize(
     ("settings", "living", "file", "example", "count"),
     [

@@ -109,6 +109,7 @@ def schema() -> Json:
             pageFrom=MAPPINGS | {"minItems": 1},
             apiServerPorts={"type": "array", "items": whole(1, 65535)},
         ),
+        flowSchema=mapping(enabled=SWITCH),
         certManager=mapping(enabled=SWITCH),
         prometheusOperator=mapping(enabled=SWITCH, labels=TEXTS, runbookURL=TEXT),
         dashboard=mapping(enabled=SWITCH, labels=TEXTS, annotations=TEXTS),
