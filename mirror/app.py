@@ -15,6 +15,7 @@ from mirror.connecting import Connections
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import mirroring_settings
+from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.kube.fields import stores_field
@@ -164,6 +165,11 @@ class Manager:
         await self.mirroring.wait_until_ready()
         cyclic_gc.freeze()
 
+    def look_again(self, kind: Kind) -> None:
+        """Look at all sources of a kind, in all instances that work here: none of them shows what has changed."""
+        for one in (self.mirroring,) if self.sharded is None else self.sharded.mirrorings():
+            one.look_again(kind)
+
     def checks(self) -> tuple[dict[str, Callable[[], tuple[bool, str]]], dict[str, Callable[[], tuple[bool, str]]]]:
         """What health and readiness mean."""
 
@@ -270,7 +276,6 @@ async def _build(
     uid = await management_uid(management, log)
     await check_namespace(management, settings.namespace)
     knows_names = await stores_field(management, *rule_names.FIELD, log=log)
-
     connections = Connections(settings, metrics)
 
     async def connect(name: str, kubeconfig: bytes) -> Client:
@@ -293,6 +298,7 @@ async def _build(
             connect=connections,
             environment=environment,
             is_ready=lambda: mirroring.informers.is_synced,
+            traces=traces,
         )
         sharded.report_to(mirroring)
     elif settings.leader_election.enabled:
@@ -312,7 +318,7 @@ async def _build(
     if settings.kinds:
         _check_kinds(manager, management, wanted.kinds, environment)
     if (multikueue := wanted.multikueue) is not None:
-        manager.kept.append(("look for MultiKueue", partial(multikueue.run, management, mirroring.look_again)))
+        manager.kept.append(("look for MultiKueue", partial(multikueue.run, management, manager.look_again)))
     beside = sharded.mirrorings if sharded is not None else tuple
     gauges = Gauges(mirroring, beside=beside, cluster=management.name, metrics=metrics, clock=clock)
     metrics.before_scrape(gauges.refresh)
@@ -331,7 +337,7 @@ def _check_kinds(manager: Manager, management: Client, kinds: Kinds, environment
     here = KindSchemas(
         management,
         by_path,
-        mirroring.look_again,
+        manager.look_again,
         count=lambda kind, count: unknown.labels(management.name, kind).set(count),
         log=environment.log,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from mirror.connecting import Connections
 from mirror.controllers.mirroring import Mirroring
@@ -25,6 +26,9 @@ from mirror.sharding.replica import Instances
 from mirror.sharding.share import Share
 from mirror.wiring import build_mirroring
 from mirror.workers.renewing import Renewer
+
+if TYPE_CHECKING:
+    from mirror.controllers.tracing import Traces  # only where traces are wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class _Instance:
 class Sharded:
     """This replica; ``run`` it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one process has, from ``app`` alone
         self,
         client: Client,
         wanted: MirroringSettings,
@@ -60,12 +64,14 @@ class Sharded:
         connect: Connections,
         environment: Environment,
         is_ready: Callable[[], bool],
+        traces: Traces | None = None,
     ) -> None:
         """``client``: writes Leases alone, without a permit; ``lease``: whose, and how long each lasts."""
         settings = self._settings = connect.settings
         self._wanted = wanted
         self._connect = connect
         self._environment = environment
+        self._traces = traces
         self._mirrorings: dict[Share, Mirroring] = {}
         self._watching: Mirroring | None = None
         self._address: Callable[[], str] = lambda: ""
@@ -139,7 +145,7 @@ class Sharded:
 
         try:
             wanted = replace(self._wanted, share=share, terms=terms)
-            mirroring = build_mirroring(client, wanted, connector=connect, environment=environment)
+            mirroring = build_mirroring(client, wanted, connector=connect, environment=environment, traces=self._traces)
             renewer = Renewer(
                 client,
                 mirroring.registry,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from doubles.clock import LoopClock
 from doubles.jobs import job
-from doubles.multikueue import DEFINITIONS, clusters_definition
+from doubles.multikueue import CLUSTERS, DEFINITIONS, clusters_definition
 from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
@@ -22,16 +22,19 @@ from mirror.controllers.mirroring_settings import mirroring_settings
 from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
+from mirror.kube.client import Client
+from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.endings import CannotStart
-from mirror.planes.plane import control_plane
+from mirror.model.reasons import Reason
+from mirror.planes.plane import ControlPlane, control_plane
 from mirror.planes.shape import NONE, Shape
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import parse
-from mirror.settings.schema import LeaderElection, Settings, Tracing
+from mirror.settings.schema import LeaderElection, Settings, Sharding, Tracing
 from mirror.starting import management_uid
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
@@ -358,6 +361,68 @@ async def test_a_kueue_here_does_not_keep_it_from_starting(log_lines: list[dict[
             stop.set()
     (line,) = [line for line in log_lines if line["event"] == "kind not mirrored"]
     assert (line["kind"], "besideKueue: true" in str(line["because"])) == ("TrainJob", True)
+
+
+class ToPlane:
+    """``connecting.Connections``, to a management cluster in this process."""
+
+    def __init__(self, settings: Settings, plane: ControlPlane) -> None:
+        self.settings = settings
+        self._plane = plane
+
+    async def management(self, permit: WritePermit | None) -> Client:
+        assert permit is not None
+        return self._plane.client(peer="slot")
+
+
+@pytest.mark.slow
+async def test_who_assigns_looks_again_at_a_kind_that_is_mirrored_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With several slots, too, where what is looked at is that of each share: Kueue's MultiKueue goes (D25)."""
+    shape = Shape(name="management", controllers=NONE)
+    async with control_plane(shape, clock=LoopClock(), chance=random.Random(0)) as plane:
+        await plane.api.create("/api/v1/namespaces", {"metadata": {"name": HOME}})
+        for definition in (clusters_definition(), train_jobs()):
+            await plane.api.create(DEFINITIONS, definition)
+        settings = Settings(kinds=(KindEntry(kind="TrainJob"),), sharding=Sharding(slots=2))
+        monkeypatch.setattr("mirror.app.Connections", lambda settings, metrics: ToPlane(settings, plane))
+        environment = Environment(SystemClock(), get_log("test"), Metrics())
+        manager = await _build(settings, plane.client(peer="manager"), environment)
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as scope:
+            scope.create_task(manager.run(stop), name="manager")
+            await asyncio.sleep(30)
+            spec = {"managedBy": "kueue.x-k8s.io/multikueue", "runtimeRef": {"name": "none"}}
+            typed = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}
+            await plane.api.create(TRAIN_JOBS, {**typed, "metadata": {"name": "train"}, "spec": spec})
+            await asyncio.sleep(30)
+            assert reason_of(await plane.api.get(f"{TRAIN_JOBS}/train")) == Reason.MULTIKUEUE_HERE
+            await plane.api.delete(f"{DEFINITIONS}/{CLUSTERS}")
+            await asyncio.sleep(90)
+            assert reason_of(await plane.api.get(f"{TRAIN_JOBS}/train")) == Reason.NO_WORKERS
+            stop.set()
+
+
+TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
+
+
+def train_jobs() -> dict[str, object]:
+    """A definition of TrainJobs that takes everything."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {
+        "group": "trainer.kubeflow.org",
+        "scope": "Namespaced",
+        "names": {"plural": "trainjobs", "kind": "TrainJob"},
+        "versions": [{**version, "subresources": {"status": {}}}],
+    }
+    return {"metadata": {"name": "trainjobs.trainer.kubeflow.org"}, "spec": spec}
+
+
+def reason_of(found: dict[str, object]) -> str:
+    """Why it has no worker."""
+    status = found.get("status")
+    listed = status.get("conditions", ()) if isinstance(status, dict) else ()
+    return next((str(one["reason"]) for one in listed if one["type"] == names.PLACED), "")
 
 
 async def test_traces_without_their_extra_keep_it_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,13 @@ from typing import Any, cast
 
 import pytest
 from doubles.clock import LoopClock
+from doubles.jobs import job
 from doubles.managers import HOME, settings_of
 from doubles.transport import client_of
 from doubles.world import World
 
 from mirror.connecting import Connections
+from mirror.controllers.tracing import Traces
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.client import Client
 from mirror.kube.permits import WritePermit
@@ -30,6 +32,7 @@ from mirror.sharding.share import Share
 from mirror.sharding.slots import slot_of_worker
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
+from mirror.telemetry.spans import Span
 
 pytestmark = pytest.mark.looptime
 
@@ -54,7 +57,7 @@ class ToWorld:
 
 
 @asynccontextmanager
-async def instance_for(world: World, share: Share) -> AsyncIterator[_Instance]:
+async def instance_for(world: World, share: Share, *, traces: Traces | None = None) -> AsyncIterator[_Instance]:
     """As whoever holds it makes it."""
     clock = LoopClock()
     environment = Environment(clock, get_log("mirror"), Metrics())
@@ -67,6 +70,7 @@ async def instance_for(world: World, share: Share) -> AsyncIterator[_Instance]:
         connect=cast(Connections, ToWorld(world)),
         environment=environment,
         is_ready=lambda: True,
+        traces=traces,
     )
     holding = Holding(share.slot, permit, lambda: "t1")
     async with sharded._build(share, Terms(lambda worker: "t1"), holding) as instance:
@@ -98,6 +102,28 @@ async def test_who_holds_a_slot_reads_the_definitions_of_its_workers() -> None:
         await asyncio.sleep(60)
         assert instance.mirroring.registry.workers["east"].incomplete_kinds == {"JobSet": "spec.suspend"}
         assert world.events() == ["InvalidKindEntry"]
+        for task in tasks:
+            task.cancel()
+
+
+async def test_who_holds_a_slot_sends_traces_of_its_jobs() -> None:
+    """One collector for all that run in a process."""
+    world, sent = World(), list[tuple[Span, ...]]()
+    world.add_worker("east")
+    placed = {"type": names.PLACED, "status": "True", "reason": "Placed:t1", "message": "east"}
+    world.create(job())
+    world.edit(lambda body: body.update(status={"conditions": [placed]}))
+    traces = Traces(sent.append, LoopClock())
+    async with instance_for(world, Share(SLOT), traces=traces) as instance, asyncio.TaskGroup() as scope:
+        tasks = [scope.create_task(work(), name=name) for name, work in instance.background]
+        tasks.append(scope.create_task(instance.lead(), name="lead"))
+        await asyncio.sleep(10)
+        world.controller("east").start("train")
+        await asyncio.sleep(10)
+        world.controller("east").complete("train")
+        await asyncio.sleep(10)
+        (spans,) = sent
+        assert "Job" in [span.name for span in spans]
         for task in tasks:
             task.cancel()
 

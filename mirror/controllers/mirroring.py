@@ -371,7 +371,7 @@ class Mirroring:
 
     async def _perform(self, seen: Snapshot, plan: Plan) -> None:
         traces = self._parts.writes.traces
-        if traces is not None and seen.source.is_finished:
+        if traces is not None and seen.source.is_finished and seen.part is not Part.FORMER:
             traces.on_finished(seen.source)
         try:
             await self._parts.applier.apply(seen, plan.actions)

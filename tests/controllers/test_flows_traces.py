@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from doubles.clock import LoopClock
 from doubles.jobs import condition, job
+from doubles.slots import assigner_of, holder_of, index_of, world_of
 from doubles.transport import Fault
 from doubles.world import World, manager_of, two_workers
 from opentelemetry.sdk.trace import ReadableSpan
@@ -17,6 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from mirror.controllers.tracing import RECENT_SECONDS, Traces
+from mirror.model import names
 from mirror.telemetry.otlp import Collector
 
 pytestmark = pytest.mark.looptime
@@ -132,3 +134,44 @@ async def test_a_manager_that_takes_over_repeats_what_may_be_lost_with_the_same_
     assert ids(after).keys() < ids(before).keys()
     assert after.names == [name for name in ALL if name != "status"]
     assert late.sent == ()
+
+
+async def test_with_slots_who_follows_a_job_sends_its_trace_and_nobody_else() -> None:
+    """Who assigns sees its end, too, and leaves it to the holder (S2)."""
+    assigner, holders, world = Tracing(), {name: Tracing() for name in ("east", "north")}, world_of()
+    async with (
+        holder_of(world, index_of("east"), traces=holders["east"].traces),
+        holder_of(world, index_of("north"), traces=holders["north"].traces),
+        assigner_of(world, traces=assigner.traces) as manager,
+    ):
+        world.create(job())
+        await manager.settle(3)
+        placed = world.placed()
+        assert placed is not None
+        world.controller(placed).start("train")
+        await manager.settle(10)
+        world.controller(placed).complete("train")
+        await manager.settle(60)
+
+        assert "Complete" in world.conditions()
+        following = holders.pop(placed)
+        (other,) = holders.values()
+        assert following.names == ALL
+        assert (assigner.sent, other.sent) == ((), ())
+
+
+async def test_with_slots_the_end_of_a_moved_job_is_traced_by_who_has_it_now() -> None:
+    """The holder of the worker that it left keeps it in view for its copy there, and sends nothing of it (D14)."""
+    former, world = Tracing(), world_of()
+    at = world.workers["north"].clock.text()
+    moved = {"type": names.MOVED, "status": "True", "reason": "WorkerLost"}
+    moved["message"] = "move 1, from east to north; left behind: east (uid 4f5a)"
+    placed = {"type": names.PLACED, "status": "True", "reason": "Placed:t1", "message": "north"}
+    ends = [condition(kind, at, reason="CompletionsReached") for kind in ("SuccessCriteriaMet", "Complete")]
+    world.create(job())
+    status = {"startTime": at, "completionTime": at, "succeeded": 1, "conditions": [placed, moved, *ends]}
+    world.edit(lambda body: body.update(status=status))
+    async with holder_of(world, index_of("east"), traces=former.traces) as manager:
+        await manager.settle(60)
+        assert [key.name for key in manager.mirroring.sources.all_keys()] == ["train"]
+        assert former.sent == ()

@@ -183,11 +183,12 @@ async def standby_of(
     clock: LoopClock,
     *,
     traces: Traces | None = None,
+    metrics: Metrics | None = None,
     who: Mapping[str, Any] = MappingProxyType({}),
     **changes: Any,
 ) -> AsyncIterator[RunningManager]:
-    """A manager that watches; ``who``: as what its clients send their requests (``client_of``)."""
-    environment = Environment(clock, get_log("mirror"), Metrics())
+    """A manager that watches; ``metrics``: of its process; ``who``: as what its clients send (``client_of``)."""
+    environment = Environment(clock, get_log("mirror"), metrics or Metrics())
     management = client_of(world.management, **who)
     mirroring = build_mirroring(
         management,
