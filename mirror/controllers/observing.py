@@ -49,7 +49,7 @@ from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.losses import OnNamespace
-from mirror.model.move_requests import MoveRequest
+from mirror.model.move_requests import MoveRequest, Why
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.terms import NO_TERMS, request_in, term_of
 from mirror.workers.worker import Worker
@@ -118,7 +118,7 @@ class Observer:
         if concerns_lease and not is_moving:
             is_moving = has_ended_by_lease(source, own if sight is not None and sight.is_reachable else None, memory)
         refused_now, retry = _refused_now(source, memory), self._retry_of(source, worker, sight, own, memory, on_loss)
-        is_due = retry is not None and retry.due_in == 0
+        is_due = self._is_to_be_tried(retry, request)
         goes = bool(refused_now) or ((is_moving or request is not None) and not held) or is_due
         goes = goes or is_to_leave(source, sight, own, self._policy, on_loss)
         assignment, avoided = AssignmentState(), _NONE
@@ -198,6 +198,12 @@ class Observer:
         uid = record.uid if record.is_under_way else mirror.metadata.uid if mirror is not None else ""
         proof = pods.proofs.of(uid) if pods is not None else None
         return RetrySight(due_in, proof, pods is not None and pods.proofs.has_room)
+
+    def _is_to_be_tried(self, retry: RetrySight | None, request: MoveRequest | None) -> bool:
+        """Whether it needs another place since no pod of it became ready: who assigns has that by request (D31)."""
+        if request is not None and self._state.share.assigns:
+            return request.why is Why.RETRIED
+        return retry is not None and retry.due_in == 0
 
     def _avoided(self, source: Source, memory: Memory, *, is_due: bool) -> frozenset[str]:
         """Workers that it is not to be placed on: on those where nothing of it runs it is, where there is no other."""

@@ -13,7 +13,7 @@ from mirror.decide.fencing import mark_lease
 from mirror.decide.following import follow, problem_and_patch
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import policy_of
-from mirror.decide.move_requests import request_move
+from mirror.decide.move_requests import request_move, seconds_until_carried_out
 from mirror.decide.moving import had_turn, move_to, request_place, wait_for_turn, wait_obstruction
 from mirror.decide.plan import AT_ONCE, NO_TURN, Action, AwaitMove, DeleteMirror, FindMirror, Plan
 from mirror.decide.snapshot import Look, Policy, Snapshot, Source, WorkerSight
@@ -25,7 +25,6 @@ from mirror.model.drains import MOVE_STARTED, MOVING
 from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
-from mirror.model.terms import CARRIED_OUT_SECONDS
 from mirror.sharding.share import Part
 
 GOES_LOOK_SECONDS = 1.0
@@ -143,7 +142,7 @@ def _go(seen: Snapshot) -> Plan | None:
     if not memory.first_create:
         if not source.stored.is_leaving:
             return None  # it may be there, or come: it is made or found first
-        if (left := _seconds_until_carried_out(seen)) > 0:
+        if (left := seconds_until_carried_out(seen)) > 0:
             return Plan("one that was sent before may come yet", (_KEEP,), left)
         uid = source.stored.mirror_uid or ""
         if memory.look is None or memory.looked_for != uid:
@@ -156,11 +155,6 @@ def _go(seen: Snapshot) -> Plan | None:
     if (waiting := _wait_for_place_and_turn(seen)) is not None:
         return waiting
     return move_to(seen, seen.assignment.assigned or "", GONE_BY_DRAIN)
-
-
-def _seconds_until_carried_out(seen: Snapshot) -> float:
-    """Until no create can arrive there any more: neither one of before we hold its slot, nor one without an answer."""
-    return max(seen.settles_in_seconds, seen.memory.unanswered_at + CARRIED_OUT_SECONDS - seen.monotonic)
 
 
 def is_place_wanted(seen: Snapshot) -> bool:
@@ -176,7 +170,7 @@ def request_by_drain(seen: Snapshot) -> MoveRequest | None:
     memory, stored = seen.memory, seen.source.stored
     uid = stored.mirror_uid or ""
     is_gone = memory.look in (Look.GONE, Look.FOREIGN) and memory.looked_for == uid
-    is_proved = stored.is_leaving and is_gone and _seconds_until_carried_out(seen) <= 0
+    is_proved = stored.is_leaving and is_gone and seconds_until_carried_out(seen) <= 0
     return GONE_BY_DRAIN if memory.first_create or is_proved else None
 
 

@@ -14,7 +14,7 @@ from mirror.decide.snapshot import Snapshot
 from mirror.decide.writing import shown_obstruction, source_write
 from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
-from mirror.model.terms import recorded_anew, term_of, with_request
+from mirror.model.terms import CARRIED_OUT_SECONDS, recorded_anew, term_of, with_request
 
 WITHDRAWN, PLACE_REQUESTED, PLACE_FOUND = "withdrawn", "place requested", "place found"
 LOOK_SECONDS = 15.0
@@ -68,6 +68,11 @@ def void(seen: Snapshot) -> Plan:
         return Plan("recorded just now", (), A_SECOND)
     write, _ = source_write(seen, status=status, waiting=shown_obstruction(seen))
     return Plan("a request for another worker may be on its way", _about(write, WITHDRAWN), AT_ONCE)
+
+
+def seconds_until_carried_out(seen: Snapshot) -> float:
+    """Until no create can arrive there any more: neither one of before we hold its slot, nor one without an answer."""
+    return max(seen.settles_in_seconds, seen.memory.unanswered_at + CARRIED_OUT_SECONDS - seen.monotonic)
 
 
 def _about(write: tuple[Action, ...], what: str) -> tuple[Action, ...]:

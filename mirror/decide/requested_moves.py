@@ -11,7 +11,8 @@ from mirror.decide.expired_leases import request_by_expiry
 from mirror.decide.loss_policies import policy_of
 from mirror.decide.move_requests import LOOK_SECONDS, answer_found, request_move, void, withdraw
 from mirror.decide.moving import had_turn, move_to, request_by_loss, request_place, wait_for_place, wait_for_turn
-from mirror.decide.plan import AT_ONCE, NO_TURN, AwaitMove, ConfirmRequest, Plan
+from mirror.decide.plan import AT_ONCE, NO_TURN, AwaitMove, ConfirmRequest, Plan, RequestAssignment
+from mirror.decide.retrying import is_to_be_retried
 from mirror.decide.snapshot import Snapshot
 from mirror.decide.writing import source_write
 from mirror.model.losses import OnLoss
@@ -35,8 +36,9 @@ def settle_request(seen: Snapshot) -> Plan | None:
     wanted = wanted_request(seen)
     if wanted is not None:
         return request_move(seen, wanted)
-    # While a place is wanted, or kept for it, its mirror is followed (``draining``).
-    return None if seen.request.step is not Step.MOVE and is_place_wanted(seen) else withdraw(seen)
+    # While a place is wanted, or kept for it, its mirror is followed (``draining``, ``retrying``).
+    is_wanted = is_to_be_retried if seen.request.why is Why.RETRIED else is_place_wanted
+    return None if seen.request.step is not Step.MOVE and is_wanted(seen) else withdraw(seen)
 
 
 def wanted_request(seen: Snapshot) -> MoveRequest | None:
@@ -66,6 +68,8 @@ def move_as_requested(seen: Snapshot) -> Plan | None:
     assigned = seen.assignment.assigned
     if assigned == source.placed and not request.may_stay:
         assigned = None
+    if request.why is Why.RETRIED:
+        return _find_place_to_retry(seen, request, assigned)
     if request.step is not Step.MOVE:
         return _find_place(seen, request, assigned)
     if assigned is None:
@@ -92,6 +96,18 @@ def _find_place(seen: Snapshot, request: MoveRequest, assigned: str | None) -> P
     return wait_for_turn(seen, assigned) or answer_found(seen, request)
 
 
+def _find_place_to_retry(seen: Snapshot, request: MoveRequest, assigned: str | None) -> Plan:
+    """The same for what is to be tried elsewhere: it takes no turn, and stands in nobody's way while there is none."""
+    available, keep = seen.assignment.available, AwaitMove(takes_turn=False)
+    if assigned is None:
+        if available is None:
+            return Plan("waits for another worker to be tried on", (), PLACE_LOOK_SECONDS)
+        return Plan(f"may be tried on {available}", (RequestAssignment(available), keep), AT_ONCE, NO_TURN)
+    if request.step is Step.FOUND:
+        return Plan(f"{assigned} is kept for it", (keep,), PLACE_LOOK_SECONDS)
+    return answer_found(seen, request)
+
+
 def _may_be_moved(seen: Snapshot, request: MoveRequest) -> bool:
     """Whether nothing that its user has written since speaks against it."""
     source = seen.source
@@ -99,7 +115,11 @@ def _may_be_moved(seen: Snapshot, request: MoveRequest) -> bool:
         return False
     if source.is_suspended and request.why is not Why.DRAINED:
         return False
-    if seen.memory.other_manager or not source.kind.can_move:
+    if seen.memory.other_manager:
+        return False
+    if request.why is Why.RETRIED:
+        return request.step is not Step.MOVE
+    if not source.kind.can_move:
         return False
     if request.why not in BY_POLICY:
         return True

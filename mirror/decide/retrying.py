@@ -15,6 +15,7 @@ from mirror.batch import times
 from mirror.decide.following import follow, problem_and_patch
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
+from mirror.decide.move_requests import request_move, seconds_until_carried_out
 from mirror.decide.plan import (
     AT_ONCE,
     NO_TURN,
@@ -35,8 +36,10 @@ from mirror.kinds.base import Changes
 from mirror.kube.objects import Object
 from mirror.model.drains import MOVING
 from mirror.model.losses import OnNamespace
+from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.retries import MOST_TRIED, ProofState, Retries, RetryState
+from mirror.sharding.share import Part
 
 GOES_LOOK_SECONDS = 1.0
 LOOK_SECONDS = 15.0
@@ -49,6 +52,7 @@ STOP = "stopped to be tried elsewhere"
 """Names the change that suspends a mirror."""
 UNSEEN = "this process has not seen all of its pods"
 _KEEP = AwaitMove(takes_turn=False)
+PLACE_TO_RETRY = MoveRequest(Step.PLACE, Why.RETRIED)
 
 
 def seconds_until_due(  # noqa: PLR0913 - what speaks for and against it is all over
@@ -95,7 +99,7 @@ def begin_retry(seen: Snapshot) -> Plan | None:
 
 
 def _look_at_pods(seen: Snapshot, plan: Plan) -> Plan:
-    worker, mirror, retry, assignment = seen.worker, seen.mirror, seen.retry, seen.assignment
+    worker, mirror, retry = seen.worker, seen.mirror, seen.retry
     assert worker is not None
     assert mirror is not None
     assert retry is not None
@@ -108,11 +112,8 @@ def _look_at_pods(seen: Snapshot, plan: Plan) -> Plan:
         told = () if seen.memory.retry_told == text else (EmitEvent("NotRetried", text),)
         later: MemoryChange = {"retry_at": seen.monotonic + AGAIN_SECONDS, "retry_told": text}
         return _with(plan, drop, *told, again=AGAIN_SECONDS, remember=later)
-    if assignment.assigned is None or assignment.assigned == worker.name:
-        if assignment.available is None or assignment.available == worker.name:
-            drops = () if proof is None else (drop,)
-            return _with(plan, *drops, again=PLACE_LOOK_SECONDS)  # without another place it waits where it is
-        return _with(plan, RequestAssignment(assignment.available), _KEEP, again=AT_ONCE, remember=NO_TURN)
+    if (waiting := _wait_for_place(seen, plan, () if proof is None else (drop,))) is not None:
+        return waiting
     if proof is None:
         if not retry.has_room:
             return _with(plan, again=LOOK_SECONDS)
@@ -129,6 +130,33 @@ def _look_at_pods(seen: Snapshot, plan: Plan) -> Plan:
     return Plan(
         f"no pod became ready on {worker.name}: it is to be tried elsewhere", (*_counted(write, BEGUN), _KEEP), AT_ONCE
     )
+
+
+def _wait_for_place(seen: Snapshot, plan: Plan, drops: tuple[Action, ...]) -> Plan | None:
+    """Without another place it waits where it is; None: one is kept for it. ``drops``: what was proved so far."""
+    here, assignment, request = seen.source.placed, seen.assignment, seen.request
+    if seen.part is Part.HOLDER:  # whoever assigns says so in the record
+        if request is not None and seen.is_request_current:
+            return None if request.step is Step.FOUND else _with(plan, *drops, again=PLACE_LOOK_SECONDS)
+        if any(isinstance(one, WriteSource) for one in plan.actions):
+            return _with(plan, again=AT_ONCE)  # one write at a time
+        return replace(request_move(seen, PLACE_TO_RETRY), again_after_seconds=AT_ONCE)
+    if assignment.assigned not in (None, here):
+        return None
+    if assignment.available in (None, here):
+        return _with(plan, *drops, again=PLACE_LOOK_SECONDS)
+    return _with(plan, RequestAssignment(assignment.available), _KEEP, again=AT_ONCE, remember=NO_TURN)
+
+
+def is_to_be_retried(seen: Snapshot) -> bool:
+    """Whether another place is wanted for it since no pod of it became ready, or it is on its way there.
+
+    Its worker's clock is known to about a second: what was due is not taken back where that says something else by now.
+    """
+    if seen.source.stored.retries.is_under_way:
+        return True
+    due_in = seen.retry.due_in if seen.retry is not None else None
+    return due_in is not None and due_in <= LOOK_SECONDS and seen.memory.retry_at <= seen.monotonic
 
 
 def _with(plan: Plan, *actions: Action, again: float | None = None, remember: MemoryChange | None = None) -> Plan:
@@ -225,6 +253,8 @@ def _leave(seen: Snapshot, record: Retries) -> Plan:
     """Nothing of it ever ran: its mirror is deleted as it was seen, and once it is gone the record follows."""
     mirror, retry, memory = seen.mirror, seen.source.kind.retry, seen.memory
     if mirror is None:
+        if (left := seconds_until_carried_out(seen)) > 0:
+            return Plan("one that was sent before may come yet", (_KEEP,), left)
         if memory.look is None or memory.looked_for != record.uid:
             find = FindMirror(_name(seen), record.uid)
             return Plan("its mirror is not in the cache", (find, _KEEP), GOES_LOOK_SECONDS)

@@ -17,7 +17,7 @@ class Step(StrEnum):
     """What is requested, and how far it is."""
 
     PLACE = "PlaceWanted"
-    """Its worker is drained: it stops there once there is another one for it."""
+    """Its worker is drained, or no pod of it became ready there: it stops there once there is another one for it."""
     FOUND = "PlaceFound"
     """There is one, which is kept for it."""
     MOVE = "MoveWanted"
@@ -36,12 +36,15 @@ class Why(StrEnum):
     """Its lease has ended it; it may get the same worker again."""
     DRAINED = "Drained"
     """Its absence there is proved."""
+    RETRIED = "Retried"
+    """No pod of it became ready there. Only a place is requested: its holder takes the record away itself (D31)."""
 
 
 _LOST = "worker {} is lost"
 _BECAUSE = {
     Why.EXPIRED: "the lease on worker {} has expired",
     Why.DRAINED: "worker {} is drained",
+    Why.RETRIED: "no pod of it became ready on worker {}",
     Why.GONE: "worker {} is declared dead",
 }
 _PROMISES = {Why.FENCED: FENCED, Why.EXPIRED: FENCED, Why.GONE: GONE}

@@ -186,8 +186,6 @@ def _check_sharding(settings: Settings) -> list[Problem]:
     placement = settings.placement
     problems = [] if settings.leader_election.enabled else [("leaderElection.enabled", "must be true")]
     refused = {
-        "tracing.enabled": settings.tracing.enabled,
-        "placement.retryAfter": placement.retry_after_seconds is not None,
         "placement.scores": any(one.weight for one in placement.scores if one.name in _READ_ON_WORKERS),
     }
     problems += [(name, "cannot be used yet") for name, is_wanted in refused.items() if is_wanted]

@@ -1,4 +1,4 @@
-"""Flows of one manager that end alike with several: losses, moves, leases, drains, progress (D14, S2).
+"""Flows of one manager that end alike with several: losses, moves, leases, drains, progress, retries (D14, D31, S2).
 
 Each manager of such a flow is who assigns beside holders of all slots, in their own term, after their first minute.
 """
@@ -23,12 +23,17 @@ import test_flows_moves
 import test_flows_moves_killed
 import test_flows_moves_places
 import test_flows_progress
+import test_flows_retry
+import test_flows_retry_given_up
+import test_flows_retry_takeover
+from doubles import retried
 from doubles.world import RunningManager, World, manager_of
 
 from mirror.controllers.move_turns import AFTER_TAKING_OVER_SECONDS
 from mirror.model.terms import Terms
 from mirror.sharding.share import Share
 from mirror.sharding.slots import Slot, slot_of_worker
+from mirror.telemetry.metrics import Metrics
 
 pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
@@ -43,13 +48,12 @@ MODULES = (
     test_flows_moves_killed,
     test_flows_moves_places,
     test_flows_progress,
+    test_flows_retry,
+    test_flows_retry_given_up,
+    test_flows_retry_takeover,
 )
 OTHERWISE = {
     "test_a_dead_worker_gets_nothing_new": "looks at what the only manager knows",
-    "test_a_running_job_is_moved_and_its_old_copy_is_deleted": "counted by the holder of the next worker",
-    "test_what_runs_stops_and_goes_on_elsewhere_with_consent": "the same",
-    "test_a_fenced_job_is_moved_after_its_lease": "the same",
-    "test_a_copy_that_still_runs_is_a_breach": "counted by the holder of its worker",
     "test_nothing_moves_in_the_first_minute_of_a_leader": "here it is over when the flow begins",
     "test_a_manager_restarts": "the same: a lease is due",
     "test_nothing_but_the_text_is_written_while_there_is_no_place": "the record says that another worker is wanted",
@@ -75,7 +79,10 @@ def parameters_of(flow: Callable[..., Awaitable[None]]) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = [{}]
     for mark in (one for one in getattr(flow, "pytestmark", ()) if one.name == "parametrize"):
         names_of = [mark.args[0]] if isinstance(mark.args[0], str) else mark.args[0]
-        values = [getattr(one, "values", one if len(names_of) > 1 else (one,)) for one in mark.args[1]]
+        values = [
+            one.values if isinstance(one, type(pytest.param())) else one if len(names_of) > 1 else (one,)
+            for one in mark.args[1]
+        ]
         calls = [call | dict(zip(names_of, one, strict=True)) for call in calls for one in values]
     return calls
 
@@ -84,7 +91,8 @@ def parameters_of(flow: Callable[..., Awaitable[None]]) -> list[dict[str, Any]]:
 async def managers_of(world: World, **changes: Any) -> AsyncIterator[RunningManager]:
     """As ``manager_of``; who assigns is given."""
     count = TERMS[id(world)] = TERMS.get(id(world), 0) + 1
-    term = f"t{count}"
+    term, metrics = f"t{count}", Metrics()
+    changes = {"metrics": metrics, **changes}
     async with AsyncExitStack() as stack:
         for index in sorted({slot_of_worker(worker, SLOTS).index for worker in WORKERS}):
             terms = Terms(lambda _: term)
@@ -116,6 +124,7 @@ async def test_a_flow_ends_alike_over_slots(
     """Whoever does what: the clusters are as the flow says."""
     monkeypatch.setattr(module, "manager_of", managers_of, raising=False)
     monkeypatch.setattr(module, "two_workers", two_workers, raising=False)
+    monkeypatch.setattr(retried, "manager_of", managers_of)
     TERMS.clear()
     await flow()
     assert TERMS, "none of its managers was replaced by several"

@@ -24,7 +24,7 @@ from worlds import (
 )
 
 from mirror.decide.identity import Identity
-from mirror.decide.plan import DeleteMirror, EmitEvent, Plan, ProvePods, ProveStep, WriteSource
+from mirror.decide.plan import AwaitMove, DeleteMirror, EmitEvent, Plan, ProvePods, ProveStep, WriteSource
 from mirror.decide.retrying import seconds_until_due
 from mirror.decide.rules import decide
 from mirror.decide.snapshot import AssignmentState, Look, Memory, Policy, RetrySight, Snapshot, Source, WorkerSight
@@ -32,7 +32,10 @@ from mirror.kinds.base import Changes
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.losses import OnLoss
+from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.retries import PodProof, ProofState, Retries, RetryState, Tried
+from mirror.model.terms import request_in, term_of, with_request
+from mirror.sharding.share import Part
 
 AFTER = 600.0
 POLICY = Policy(retry_after_seconds=AFTER)
@@ -357,3 +360,113 @@ def test_what_is_gone_leaves_its_worker_in_one_write(spec: dict[str, Any]) -> No
 def test_a_mirror_that_goes_is_waited_for() -> None:
     found = look(IS_PROVED, mirror=stopped_mirror(deletionTimestamp=BEFORE))
     assert actions_of(found) == ["AwaitMove"]
+
+
+# -- with several slots (S2) -------------------------------------------------------------------------------------------
+
+TERM = "t2"
+PLACE, FOUND = (MoveRequest(step, Why.RETRIED) for step in (Step.PLACE, Step.FOUND))
+
+
+def recorded(request: MoveRequest | None, record: Retries | None = None) -> Source:
+    """Placed on east in ``TERM``, with this request."""
+    of = retried(record)
+    return source(with_request(of.stored.status, request, TERM), annotations=ANNOTATIONS)
+
+
+def holder(of: Source, *, is_current: bool = True, **more: Any) -> Snapshot:
+    """As who holds the slot of its worker sees it."""
+    request = request_in(of.stored.status)
+    found = replace(look(of, **more), part=Part.HOLDER, request=request, term=TERM)
+    return replace(found, is_request_current=request is not None and is_current)
+
+
+def assigner(of: Source, assignment: AssignmentState) -> Snapshot:
+    """As who assigns workers sees it, who is connected to none."""
+    found = seen(of, policy=POLICY, part=Part.ASSIGNER, request=request_in(of.stored.status), assignment=assignment)
+    return replace(found, is_request_current=True)
+
+
+def request_of(plan: Plan) -> MoveRequest | None:
+    """What is requested by the record that the plan writes."""
+    (status,) = [one.status for one in plan.actions if isinstance(one, WriteSource)]
+    assert status is not None
+    assert term_of(status) == TERM
+    return request_in(status)
+
+
+def test_a_holder_requests_a_place_before_anything_is_stopped() -> None:
+    """S2: where else it may run, who assigns knows alone; in its own term."""
+    plan = decide(holder(recorded(None), mirror=waiting_mirror(), due_in=0.0))
+    assert (request_of(plan), steps(plan)) == (PLACE, [])
+    waits = decide(holder(recorded(PLACE), mirror=waiting_mirror(), due_in=0.0))
+    assert waits.actions == ()
+    anew = decide(holder(recorded(FOUND), is_current=False, mirror=waiting_mirror(), due_in=0.0))
+    assert (request_of(anew), steps(anew)) == (PLACE, [])
+
+
+def test_with_a_place_the_holder_looks_at_its_pods() -> None:
+    """D31: and goes on as one manager does."""
+    plan = decide(holder(recorded(FOUND), mirror=waiting_mirror(), due_in=0.0))
+    assert steps(plan) == [ProveStep.BEGIN]
+    plan = decide(holder(recorded(FOUND), mirror=waiting_mirror(), due_in=0.0, proof=WATCHED))
+    assert record_in(plan) == Retries(RetryState.DRAINING, "m")
+    assert request_of(plan) == FOUND
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"due_in": None}, id="a pod of it is ready"),
+        pytest.param({"due_in": 0.0, "memory": remembering(retry_at=MONOTONIC + 5)}, id="its pods prove nothing now"),
+    ],
+)
+@pytest.mark.parametrize("request_", [PLACE, FOUND], ids=lambda one: one.text)
+def test_what_is_not_to_be_tried_elsewhere_any_more_needs_no_place(request_: MoveRequest, more: dict[str, Any]) -> None:
+    """S2: withdrawn before anything else."""
+    plan = decide(holder(recorded(request_), mirror=waiting_mirror(), **more))
+    assert request_of(plan) is None
+
+
+def test_a_place_is_not_given_back_since_its_workers_clock_is_known_better_now() -> None:
+    """To about a second: it waits for that."""
+    plan = decide(holder(recorded(FOUND), mirror=waiting_mirror(), due_in=0.5))
+    assert (plan.actions, plan.again_after_seconds) == ((), 0.5)
+
+
+def test_a_holder_takes_no_record_away_before_what_was_sent_has_been_carried_out() -> None:
+    """S8: a create of who held the slot before may still arrive, though the mirror is gone."""
+    of, memory = recorded(FOUND, PROVED), remembering(look=Look.GONE, looked_for="m")
+    early = replace(holder(of, memory=memory), settles_in_seconds=30.0)
+    assert (actions_of(early), decide(early).again_after_seconds) == (["AwaitMove"], 30.0)
+    late = decide(holder(of, memory=memory))
+    assert [one.clears for one in late.actions if isinstance(one, WriteSource)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("request_", "assignment", "actions"),
+    [
+        (PLACE, AssignmentState(), []),
+        (PLACE, AssignmentState(available="west"), ["RequestAssignment", "AwaitMove"]),
+        (PLACE, WEST, ["WriteSource", "AwaitMove"]),
+        (PLACE, AssignmentState(assigned="east"), []),
+        (FOUND, WEST, ["AwaitMove"]),
+        (FOUND, AssignmentState(available="west"), ["RequestAssignment", "AwaitMove"]),
+    ],
+)
+def test_who_assigns_keeps_a_place_for_it_without_a_turn(
+    request_: MoveRequest, assignment: AssignmentState, actions: list[str]
+) -> None:
+    """It moves nothing: nothing of it has run."""
+    plan = decide(assigner(recorded(request_), assignment))
+    assert [type(one).__name__ for one in plan.actions] == actions
+    assert all(one == AwaitMove(takes_turn=False) for one in plan.actions if isinstance(one, AwaitMove))
+    if "WriteSource" in actions:
+        assert request_of(plan) == FOUND
+
+
+def test_a_move_of_it_is_never_made() -> None:
+    """Nobody requests one: whoever has written that is no holder."""
+    of = recorded(MoveRequest(why=Why.RETRIED))
+    assert decide(assigner(of, WEST)).actions == ()
+    assert request_of(decide(holder(of, mirror=waiting_mirror(), due_in=0.0))) is None

@@ -287,11 +287,6 @@ def test_yaml_that_could_mislead_is_refused(raw: bytes, told: str) -> None:
     ("text", "told"),
     [
         ("leaderElection: {enabled: false}", "leaderElection.enabled: must be true"),
-        ("tracing: {enabled: true}", "tracing.enabled: cannot be used yet"),
-        (
-            "workers: {watchPods: labelled}\nplacement: {retryAfter: 15m}",
-            "placement.retryAfter: cannot be used yet",
-        ),
         ("placement: {scores: [{name: quota, weight: 1}]}", "placement.scores: cannot be used yet"),
     ],
 )
