@@ -72,6 +72,20 @@ async def test_three_replicas_share_the_workers_and_run_each_job_once() -> None:
         assert all("Complete" in world.conditions(name) for name in jobs)
 
 
+@pytest.mark.slow
+async def test_what_leases_cost_while_nothing_happens() -> None:
+    """As docs/scaling.md has it: a GET and a PUT of each slot, a PATCH of each manager; one assigns, others look."""
+    world = world_of()
+    async with running(*(Replica(world, name, slots=16) for name in ("one", "two", "three"))):
+        await asyncio.sleep(150)
+        world.management.sent.clear()
+        await asyncio.sleep(100)
+        sent = Counter(one.verb for one in world.management.sent if "/leases" in one.path and one.verb != "watch")
+    rates = {verb: count / 100 for verb, count in sent.items()}
+    assert rates == pytest.approx({"get": (16 + 2) / 5, "update": (16 + 1) / 5, "patch": 3 / 5}, rel=0.05)
+    assert sum(rates.values()) == pytest.approx(7.6, rel=0.05)
+
+
 def _says_it_holds(replica: Replica, index: int) -> float:
     """As a scraper sees it."""
     metrics = replica.environment.metrics
