@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
+from e2e.controlplane.client import Json
+from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import installed_mirror
 from e2e.manager import ManagerProcess
 
@@ -45,6 +49,20 @@ async def administrator_says(manager: ManagerProcess, *arguments: str) -> Said:
 async def operator_says(manager: ManagerProcess, kubeconfig: Path, *arguments: str) -> Said:
     """Run ``mirror …`` with somebody's kubeconfig of the management cluster, to its end."""
     return await said_by(await _start(manager, kubeconfig, *arguments))
+
+
+def contexts(path: Path, planes: Mapping[str, ControlPlane]) -> Path:
+    """Write a kubeconfig of all clusters' administrator, with a context for each; the first one's is current."""
+    document: Json = {"apiVersion": "v1", "kind": "Config", "current-context": next(iter(planes))}
+    for plural in ("clusters", "users", "contexts"):
+        document[plural] = []
+    for name, plane in planes.items():
+        own = yaml.safe_load(plane.kubeconfig.read_text())
+        document["clusters"].append({**own["clusters"][0], "name": name})
+        document["users"].append({**own["users"][0], "name": name})
+        document["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
+    path.write_text(yaml.safe_dump(document))
+    return path
 
 
 @asynccontextmanager

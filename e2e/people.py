@@ -101,10 +101,14 @@ async def until_allowed(
             await asyncio.sleep(0.1)
 
 
-async def may_read(client: Client, one: Person, name: str, kind: Resource) -> None:
+READ = ("get", "list", "watch")
+WRITE = (*READ, "create", "patch", "delete")
+
+
+async def may_read(client: Client, one: Person, name: str, kind: Resource, *, verbs: Sequence[str] = READ) -> None:
     """Give the user ``name`` permission on the objects of a kind in its namespace, and wait until it holds."""
     collection, called = f"/apis/{RBAC}/v1/namespaces/{one.namespace}", f"{name}-{kind.plural}"
-    rule = {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": ["get", "list", "watch"]}
+    rule = {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": list(verbs)}
     await client.create(f"{collection}/roles", {"metadata": {"name": called}, "rules": [rule]})
     body = {
         "metadata": {"name": called},

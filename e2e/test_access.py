@@ -10,23 +10,21 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from functools import partial
 
 import aiohttp
 import pytest
 import pytest_asyncio
-from aiohttp import web
 
 from e2e.controlplane.client import Client, Json
 from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, until
+from e2e.kubelets import StubKubelet, stub_kubelet, with_kubelet
 from e2e.manager import ManagerProcess
 from e2e.serving import https_at
 from e2e.test_sharding import SLOTS, managers_that, replicas
-from mirror.serving.x509 import Authority, server_context
 from mirror.sharding.slots import slot_of_worker
 
 URL = "https://mirror.example"
@@ -41,54 +39,13 @@ _SERVING = re.compile(r" https: serving listen=127\.0\.0\.1:(\d+)")
 _PAGE = re.compile(r" page: started listen=127\.0\.0\.1:(\d+)")
 
 
-@dataclass
-class StubKubelet:
-    """Answers for the logs of all containers of a node."""
-
-    port: int = 0
-    asked: list[str] = field(default_factory=list)
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(request.path_qs)
-        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-        await response.prepare(request)
-        await response.write(f"log of {request.match_info['pod']}\n".encode())
-        if request.query.get("follow") == "true":
-            await self.go_on.wait()
-            await response.write(b"\xff the end\n")
-        return response
-
-
-@asynccontextmanager
-async def stub_kubelet() -> AsyncIterator[StubKubelet]:
-    """On a free port of this machine, with a certificate that nobody signed but itself, as kubelets have it."""
-    stub = StubKubelet()
-    pair = Authority.new("kubelet", now=datetime.now(UTC)).issue_server(["127.0.0.1"])
-    app = web.Application()
-    app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", stub.answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(pair)).start()
-        stub.port = runner.addresses[0][1]
-        yield stub
-    finally:
-        stub.go_on.set()
-        await runner.cleanup()
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def kubelet(east: ControlPlane) -> AsyncIterator[StubKubelet]:
     """East's node has one, for the time of a test."""
     status = f"/api/v1/nodes/{NODE_NAME}/status"
     async with stub_kubelet() as stub, Client(east.kubeconfig) as client:
         before = (await client.get(f"/api/v1/nodes/{NODE_NAME}"))["status"]
-        here = {
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": stub.port}},
-        }
-        await client.merge(status, {"status": here})
+        await with_kubelet(east, stub)
         yield stub
         await client.merge(
             status, {"status": {"addresses": before.get("addresses"), "daemonEndpoints": before.get("daemonEndpoints")}}

@@ -17,16 +17,17 @@ import pytest
 import pytest_asyncio
 import yaml
 
+from e2e.commands import contexts
 from e2e.controlplane.client import Client, Json
 from e2e.controlplane.cluster import Cluster
-from e2e.controlplane.components import MANAGEMENT, NODE_NAME, WORKER
+from e2e.controlplane.components import MANAGEMENT, WORKER
 from e2e.documents.reader import Reader
 from e2e.jobs import RUN_FOR_KEY, job
+from e2e.kubelets import stub_kubelet, with_kubelet
 from e2e.manager import Identity, ManagerProcess
 from e2e.manifests import NAMESPACE
 from e2e.ports import reserved_port
 from e2e.serving import https_at
-from e2e.test_access import StubKubelet, stub_kubelet
 from mirror.model import names
 from tests.documents.commands import blocks
 
@@ -351,16 +352,6 @@ async def until_told(town: Town) -> None:
     await town.manager.client.wait_until(told_at, lambda found: found is not None)
 
 
-async def with_kubelet(plane: Cluster, stub: StubKubelet) -> None:
-    """The simulated node says that its kubelet is this one."""
-    status = {
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": stub.port}},
-    }
-    async with Client(plane.kubeconfig) as client:
-        await client.merge(f"/api/v1/nodes/{NODE_NAME}/status", {"status": status})
-
-
 async def account_of_a_user(hub: Cluster) -> Path:
     """A kubeconfig with the team's namespace, of an account that may do there what Kubernetes' role ``edit`` allows."""
     path = await hub.service_account_kubeconfig(TEAM, "robot")
@@ -373,19 +364,5 @@ async def account_of_a_user(hub: Cluster) -> Path:
         await client.create(f"{RBAC}/namespaces/{TEAM}/rolebindings", binding)
     document = yaml.safe_load(path.read_text())
     document["contexts"][0]["context"]["namespace"] = TEAM
-    path.write_text(yaml.safe_dump(document))
-    return path
-
-
-def contexts(path: Path, planes: dict[str, Cluster]) -> Path:
-    """A kubeconfig of all clusters' administrator, with a context for each; the management cluster's is current."""
-    document: Json = {"apiVersion": "v1", "kind": "Config", "current-context": "management"}
-    for plural in ("clusters", "users", "contexts"):
-        document[plural] = []
-    for name, plane in planes.items():
-        own = yaml.safe_load(plane.kubeconfig.read_text())
-        document["clusters"].append({**own["clusters"][0], "name": name})
-        document["users"].append({**own["users"][0], "name": name})
-        document["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
     path.write_text(yaml.safe_dump(document))
     return path

@@ -15,8 +15,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from e2e.commands import Said, said_by
-from e2e.controlplane.client import Client, Json, StatusError
+from e2e.commands import Said, contexts, said_by
+from e2e.controlplane.client import Client, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT, WORKER
 from e2e.jobs import Scene, is_complete, job
@@ -90,17 +90,7 @@ async def manager(planes: dict[str, Cluster]) -> AsyncIterator[ManagerProcess]:
 @pytest.fixture
 def operator(planes: dict[str, Cluster], manager: ManagerProcess, tmp_path: Path) -> Operator:
     """With both clusters as contexts of one file, the management cluster the current one."""
-    document: Json = {"apiVersion": "v1", "kind": "Config", "current-context": "hub"}
-    for plural in ("clusters", "users", "contexts"):
-        document[plural] = []
-    for name, plane in planes.items():
-        own = yaml.safe_load(plane.kubeconfig.read_text())
-        document["clusters"].append({**own["clusters"][0], "name": name})
-        document["users"].append({**own["users"][0], "name": name})
-        document["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
-    path = tmp_path / "config"
-    path.write_text(yaml.safe_dump(document))
-    return Operator(path, manager.namespace, manager.managed_by)
+    return Operator(contexts(tmp_path / "config", planes), manager.namespace, manager.managed_by)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

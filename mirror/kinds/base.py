@@ -132,6 +132,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     placed: str = ""
     obstructed_at: str = ""
     """Since when it makes no progress on its worker, for the reason that its conditions give (D22)."""
+    has_begun: bool = False
+    """It has, though its status tells neither when nor how many of its pods run."""
+    words: str = ""
+    """What its status says while it goes on, where that is no number and no condition: ``phase is Queued``."""
     is_suspended: bool = False
     active: int = 0
     succeeded: int = 0

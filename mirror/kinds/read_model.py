@@ -76,7 +76,7 @@ def state_of(kind: Kind, found: Object, progress: Progress) -> str:
     if not is_placed:
         return "Waiting"
     # Some kinds do not say when they started.
-    return "Running" if progress.started_at or progress.active else "Placed"
+    return "Running" if progress.started_at or progress.active or progress.has_begun else "Placed"
 
 
 def _plain_reason(kind: Kind, found: Object, progress: Progress, state: str) -> str:
@@ -87,7 +87,7 @@ def _plain_reason(kind: Kind, found: Object, progress: Progress, state: str) -> 
         case "Suspended":
             return _suspended_by(kind, found, progress)
         case "Placed":
-            return progress.why_no_pods or "not started on the worker yet"
+            return progress.why_no_pods or progress.words or "not started on the worker yet"
         case "Running":
             has_none = kind.counts_pods and not progress.active
             return (progress.why_no_pods or "no pod is active") if has_none else ""

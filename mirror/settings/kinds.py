@@ -159,6 +159,8 @@ class KindEntry(Section, frozen=True):
     """Where ``managedBy.value`` is MultiKueue's: no queue on the management cluster dispatches its objects."""
     suspend: SuspendField = SuspendField()
     done: Done = Done()
+    started: Annotated[tuple[str, ...], rules.CLAUSES] = ()
+    """What its status says once it has begun, where no time, number or condition that is True does; all of it holds."""
     strip: Annotated[tuple[str, ...], rules.PATHS] = ()
     """Besides ``managedBy.path``."""
     replace: tuple[Replacement, ...] = ()

@@ -17,10 +17,12 @@ from test_cli_worker_drain import registered
 from mirror.cli.main import main
 from mirror.cli.user.failures import Failure
 from mirror.cli.worker import add, drain, kinds_check
+from mirror.cli.worker.operations.checking.kinds import KindFacts, judge_on_management
 from mirror.cli.worker.operations.sites import ClusterError
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.declared.recorded import text_of
 from mirror.kinds.registry import JOB, Kinds
+from mirror.kube.permissions import Permission
 from mirror.model import names
 from mirror.planes.api import Api
 from mirror.settings.kinds import KindEntry, ManagedByField
@@ -275,3 +277,13 @@ async def test_a_path_that_is_no_field_is_named_by_its_key(clusters: Clusters) -
     verdict, said = found["management"]
     assert verdict == "fail"
     assert said.startswith("served as v1; none is placed: suspend.path: spec.pausd is no field of Simulation")
+
+
+def test_of_a_kind_of_ones_own_it_is_said_what_to_put_into_a_copy_of_which_file() -> None:
+    """There is no file for it."""
+    text = b"kinds: [{kind: Simulation, resource: simulations.v1.example.com, lost: {set: {phase: Lost}}, "
+    text += b"done: {succeeded: [phase=Done], failed: [phase=Lost]}}]"
+    kind = kinds_of(parse(text, "mirror.yaml").kinds)["Simulation"]
+    found = judge_on_management(KindFacts(kind, ("v1",), (Permission("list", "example.com", "simulations"),)))
+    copy = "a copy of config/rbac/kinds/management-jobset.yaml for group example.com and resource simulations"
+    assert (found.verdict, found.fix) == ("fail", f"kubectl apply -f FILE, with FILE {copy}")

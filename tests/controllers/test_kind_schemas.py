@@ -98,7 +98,7 @@ async def test_each_kind_is_looked_at_once_it_is_served() -> None:
     cluster.is_defined = True
     await asyncio.sleep(3 * INTERVAL_SECONDS)
     assert log.warnings == [
-        "kinds[2].record: status.conditions is no field of Simulation",
+        "kinds[2].record: status.conditions is no field of Simulation; with record: annotation none is needed",
         "kinds[2].suspend.path: spec.pausd is no field of Simulation",
     ]
     assert cluster.reads() == 2
@@ -106,7 +106,7 @@ async def test_each_kind_is_looked_at_once_it_is_served() -> None:
     obstruction = stopped.why(found["kinds[2]"])
     assert obstruction is not None
     assert obstruction.reason == Reason.INVALID_KIND_ENTRY
-    assert obstruction.text.startswith("kinds[2].record: status.conditions is no field of Simulation; kinds[2].suspend")
+    assert obstruction.text.startswith("kinds[2].record: status.conditions is no field of Simulation; with record: ")
     assert stopped.is_stopped(found["kinds[2]"])
     assert stopped.why(found["kinds[1]"]) is None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -67,6 +68,13 @@ def commands_of(text: str, document: str) -> Iterator[Command]:
 def blocks(document: str, language: str) -> list[str]:
     """The fenced blocks of a document in this language."""
     return re.findall(rf"^```{language}\n(.*?)^```", (TOP / document).read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def indented(document: str, first: str) -> str:
+    """The block of a document that is indented and begins with this line, without its indent."""
+    begun = (TOP / document).read_text().split(f"\n    {first}\n", 1)[1]
+    more = takewhile(lambda line: line.startswith("    "), begun.splitlines())
+    return "\n".join((first, *(line.removeprefix("    ") for line in more)))
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:

@@ -81,7 +81,7 @@ PROVED: dict[str, str] = {
     "mirror kinds --check": "e2e/test_kinds_check.py::test_an_operator_sees_what_each_cluster_lacks",
     "mirror worker add --kinds": ("tests/cli/test_worker_roles.py::test_kinds_are_granted_as_their_files_say"),
     "mirror worker add --kinds JobSet,simulations.example.com": (
-        "tests/cli/test_worker_roles.py::test_kinds_of_ones_own_are_granted_by_their_resource"
+        "e2e/test_own_kinds.py::test_a_user_submits_reads_suspends_resumes_and_deletes_one"
     ),
     "mirror worker list -w": "tests/cli/test_output_shape.py::test_workers_are_watched_until_it_is_interrupted",
     "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",

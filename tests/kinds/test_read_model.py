@@ -9,10 +9,13 @@ import msgspec
 import pytest
 from kinds.declared.declared_objects import built_in_kind, job_set, source_of
 
+from mirror.kinds.base import Kind
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.read_model import view_of
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
+from mirror.settings.load import parse
 
 TRAIN: dict[str, Any] = {
     "metadata": {"name": "train", "namespace": "team", "uid": "u-1", "creationTimestamp": "2026-03-01T11:58:00Z"},
@@ -135,3 +138,42 @@ def test_of_another_kind_no_pods_are_missed() -> None:
     placed = {"type": names.PLACED, "status": "True", "message": "east"}
     seen = view_of(kind, source_of(kind, job_set(), {"conditions": [placed], "startTime": "2026-01-01T00:00:00Z"}))
     assert (seen.state, seen.because) == ("Running", "")
+
+
+OWN = """
+kinds:
+- kind: Simulation
+  resource: simulations.v1.example.com
+  done: {succeeded: [phase=Done], failed: [phase=Lost]}
+  lost: {set: {phase: Lost}}
+"""
+READY = {"type": "PodsReady", "status": "True", "reason": "SufficientPodsReady"}
+
+
+def own_kind(more: str = "") -> Kind:
+    return kinds_of(parse((OWN + more).encode(), "mirror.yaml").kinds)["Simulation"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "state", "because"),
+    [
+        (built_in_kind("AppWrapper"), {"phase": "Running", "conditions": [READY]}, "Running", ""),
+        (built_in_kind("AppWrapper"), {"phase": "Resuming"}, "Placed", "phase is Resuming"),
+        (built_in_kind("PyTorchJob"), {"conditions": [true("Created")]}, "Placed", "not started on the worker yet"),
+        (built_in_kind("RayCluster"), {"conditions": [true("HeadPodReady")]}, "Running", ""),
+        (own_kind(), {}, "Placed", "not started on the worker yet"),
+        (own_kind(), {"phase": "Running"}, "Placed", "phase is Running"),
+        (own_kind(), {"phase": "a\x1bb" + "x" * 99}, "Placed", "phase is a\\x1bb" + "x" * 58 + "…"),
+        (own_kind("  started: [phase=Running|Paused]"), {"phase": "Running"}, "Running", ""),
+        (own_kind("  started: [phase=Running|Paused]"), {"phase": "Queued"}, "Placed", "phase is Queued"),
+        (own_kind(), {"phase": "Queued", "steps": 3}, "Running", ""),
+        (own_kind("  counts: {active: [pods]}"), {"phase": "Queued", "steps": 3}, "Placed", "phase is Queued"),
+    ],
+)
+def test_one_that_counts_nothing_runs_once_its_status_says_so(
+    kind: Kind, status: dict[str, Any], state: str, because: str
+) -> None:
+    """By a condition, a number or what its entry says; until then in its own words."""
+    placed = {"conditions": [PLACED, *status.get("conditions", ())]}
+    seen = view_of(kind, source_of(kind, {"managedBy": names.DEFAULT_MANAGED_BY}, status | placed))
+    assert (seen.state, seen.because) == (state, because)

@@ -14,11 +14,13 @@ from mirror.kinds.dependencies import Reference
 from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.field_paths import FieldPath, Place, at
+from mirror.model.text import clean
 from mirror.settings.kind_rules import alternatives, clause_parts, need_parts
 from mirror.settings.kinds import KindEntry, Requirement
 
 Json = Any
 _EMPTY: tuple[Json, ...] = (None, "", [], {})
+_LONGEST_WORD = 64
 
 
 path_of = lru_cache(maxsize=4096)(FieldPath.of_text)
@@ -170,6 +172,22 @@ class Form(msgspec.Struct, frozen=True, dict=True):
         )
         active, succeeded, failed = sums
         return active, succeeded, failed
+
+    @cached_property
+    def started(self) -> tuple[Clause, ...]:
+        """What a status says once it has begun, beside a time, a number or a condition."""
+        return tuple(map(Clause.of_text, self.entry.started))
+
+    def has_begun(self, status: Mapping[str, Json]) -> bool:
+        """Whether a status says that it has begun, in the words of its entry."""
+        return bool(self.started) and all(one.holds(status) for one in self.started)
+
+    def words_of(self, status: Mapping[str, Json]) -> str:
+        """The fields that tell of its end as they are now, for people: ``phase is Queued``; empty: they say nothing."""
+        parts = (part for one in (*self.succeeded, *self.failed) for part in one.parts)
+        fields = {part.name: part.field for part in parts if part.field is not None}
+        said = ((name, views.text(field.first(status))) for name, field in fields.items())
+        return "; ".join(f"{name} is {clean(value, longest=_LONGEST_WORD)}" for name, value in said if value)
 
     @cached_property
     def final_types(self) -> tuple[str, ...]:

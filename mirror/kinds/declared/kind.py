@@ -25,7 +25,7 @@ from mirror.kinds.base import (
 from mirror.kinds.declared import body, differences, record
 from mirror.kinds.declared.form import Form, condition_of
 from mirror.kinds.declared.readiness import Readiness
-from mirror.kinds.declared.status import StoredSource
+from mirror.kinds.declared.status import StoredSource, has_started
 from mirror.kinds.declared.status_schema import StatusSchema
 from mirror.kinds.dependencies import Reference
 from mirror.kinds.explaining import reason_of
@@ -139,6 +139,8 @@ class DeclaredKind:
             placed_at=views.text(placed.get("lastTransitionTime")) if is_placed else "",
             placed=views.text(placed.get("message")) if is_placed else "",
             obstructed_at="" if end else views.text(obstructed.get("lastTransitionTime")),
+            has_begun=has_started(self._form, status) if not any(self._form.counts) else self._form.has_begun(status),
+            words="" if end else self._form.words_of(status),
             is_suspended=self.is_suspended(found),
             active=active,
             succeeded=succeeded,

@@ -76,7 +76,8 @@ def lacking_on_worker(entry: KindEntry, schema: Schema) -> tuple[str, ...]:
 
 
 def _problem(entry: KindEntry, path: str, key: str, lacks: str) -> Problem:
-    return Problem(f"{path}.{key}" if path else key, f"{lacks} is no field of {entry.kind}")
+    instead = "; with record: annotation none is needed" if key == "record" else ""
+    return Problem(f"{path}.{key}" if path else key, f"{lacks} is no field of {entry.kind}{instead}")
 
 
 def _essential(entry: KindEntry) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -119,6 +120,9 @@ def _optional(entry: KindEntry) -> Iterator[tuple[str, str]]:
         for index, text in enumerate(texts):
             if not text.startswith("metadata."):
                 yield f"{key}[{index}]", text
+    for index, clause in enumerate(entry.started):
+        for part in alternatives(clause):
+            yield f"started[{index}]", _field_of(part)
     if entry.time_to_live:
         yield "timeToLive", entry.time_to_live
     yield from _of_status(entry)

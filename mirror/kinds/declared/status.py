@@ -289,7 +289,12 @@ class StoredSource(UnmovableSource):
 
 
 def has_started(form: Form, status: Mapping[str, Json]) -> bool:
-    """Whether anything of it has run, as far as any status tells: a time, a number, a condition that is True (D11)."""
+    """Whether anything of it has run, as far as any status tells (D11).
+
+    By a time, a number, a condition that is True, or what its entry has as ``started``.
+    """
+    if form.has_begun(status):
+        return True
     says_suspended = {one.type for one in form.entry.suspended.conditions}
     for one in lists.of(status):
         if one.get("status") == "True" and not _is_ours(one) and one.get("type") not in says_suspended:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from declared_objects import built_in_kind, condition, job_set, mirror_of, source_of
 
-from mirror.kinds.declared.choosing import built_in
+from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.stored_source import NextStatus
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
+from mirror.settings.load import parse
 
 JOB_SET = built_in_kind("JobSet")
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -232,6 +233,22 @@ STARTED = {
 def test_what_says_that_it_has_started(status: Json, is_started: bool) -> None:
     """D11: in doubt it has."""
     assert JOB_SET.stored(source_of(JOB_SET, job_set(), status)).has_started is is_started
+
+
+def test_a_status_of_one_word_has_started_where_its_entry_says_so() -> None:
+    """D11: else nothing tells it from one that waits, and its mirror would be made again."""
+    text = b"kinds: [{kind: Simulation, resource: simulations.v1.example.com, lost: {set: {phase: Lost}}, "
+    text += b"started: [phase=Running|Paused, stage!=init], done: {succeeded: [phase=Done], failed: [phase=Lost]}}]"
+    kind = kinds_of(parse(text, "mirror.yaml").kinds)["Simulation"]
+    for status, is_started in (
+        ({"phase": "Running"}, True),
+        ({"phase": "Paused", "stage": "one"}, True),
+        ({"phase": "Running", "stage": "init"}, False),
+        ({"phase": "Queued"}, False),
+        ({"phase": "Queued", "steps": 3}, True),
+        ({"phase": "Done"}, True),
+    ):
+        assert kind.stored(source_of(kind, {}, status)).has_started is is_started, status
 
 
 @pytest.mark.parametrize("name", [one for one in built_in() if not built_in()[one].done.never])

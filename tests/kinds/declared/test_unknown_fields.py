@@ -15,6 +15,7 @@ kinds:
 - kind: Simulation
   resource: simulations.v1.example.com
   suspend: {path: spec.pausd}
+  started: [phase=Running, stge=Run or condition Ready=True]
   done: {succeeded: [phase=Done], failed: [condition Broken=True]}
   carry: {always: [spec.size, spec.colour]}
   theirs: ["metadata.annotations[example.com/*]"]
@@ -61,6 +62,7 @@ def test_every_path_that_leads_nowhere_is_named() -> None:
         "kinds[0].suspend.path: spec.pausd is no field of Simulation",
         "kinds[0].carry.always[1]: spec.colour is no field of Simulation",
         "kinds[0].needs[0]: spec.secretName is no field of Simulation",
+        "kinds[0].started[1]: status.stge is no field of Simulation",
         "kinds[0].status.defaults.stage: status.stage is no field of Simulation",
         "kinds[0].status.drop[0]: status.note is no field of Simulation",
         "kinds[0].status.complete[0]: status.size.unit is no field of Simulation",

@@ -175,7 +175,8 @@ def _for_option(kind: Kind) -> str:
 
 
 def _grant_on_management(kind: Kind) -> str:
-    return f"kubectl apply -f {_file(kind, 'management')}"
+    file = _file(kind, "management")
+    return f"kubectl apply -f {file}" if kind.name in built_in() else f"kubectl apply -f FILE, with FILE {file}"
 
 
 def _file(kind: Kind, side: str) -> str:
@@ -183,7 +184,7 @@ def _file(kind: Kind, side: str) -> str:
     folder = f"config/rbac/kinds/{side}-"
     if kind.name in built_in():
         return f"{folder}{kind.name.lower()}.yaml"
-    return f"a copy of {folder}jobset.yaml with {resource_name(kind)}"
+    return f"a copy of {folder}jobset.yaml for group {kind.resource.group} and resource {kind.resource.plural}"
 
 
 def _judge(facts: KindFacts, grant: str, consequence: str) -> Finding:
