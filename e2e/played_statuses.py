@@ -36,7 +36,7 @@ def _condition(kind: str, status: str, reason: str, **more: str | int) -> Json:
 
 
 def _of_kubeflow(kind: str, *roles: str) -> Callable[[str], Json]:
-    """training-operator 1.9: each condition anew at the end of the list; numbers that are 0 are left out."""
+    """training-operator 1.9, mpi-operator: each condition anew at the end of the list; numbers that are 0 left out."""
     conditions: dict[str, Sequence[tuple[str, str, str]]] = {
         "created": [("Created", "True", "Created")],
         "running": [("Created", "True", "Created"), ("Running", "True", "Running")],
@@ -213,6 +213,7 @@ def _of_ray_service(phase: str) -> Json:
 
 
 _KINDS: dict[str, Callable[[str], Json]] = {
+    "MPIJob": _of_kubeflow("MPIJob", "Launcher", "Worker"),
     "TrainJob": _of_train_job,
     "PyTorchJob": _of_kubeflow("PyTorchJob", "Master", "Worker"),
     "TFJob": _of_kubeflow("TFJob", "Chief", "Worker"),

@@ -60,7 +60,9 @@ class Client:
             session, self._opened = self._opened, None
             await session.close()
 
-    async def call(self, method: str, path: str, body: object = None, content: str = "application/json") -> Json:
+    async def call(
+        self, method: str, path: str, body: object = None, content: str = "application/json", *, accept: str = "*/*"
+    ) -> Json:
         """Send one request and return the decoded answer; an answer that is not JSON comes as ``{"text": …}``.
 
         Raises:
@@ -71,7 +73,9 @@ class Client:
         url = self._access.server + path
         async with (
             asyncio.timeout(_CALL_TIMEOUT_SECONDS),
-            self._session.request(method, url, data=data, headers={"content-type": content}) as response,
+            self._session.request(
+                method, url, data=data, headers={"content-type": content, "accept": accept}
+            ) as response,
         ):
             answer = _decode(await response.read())
         if response.status >= 400:

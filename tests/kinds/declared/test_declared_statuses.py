@@ -283,6 +283,15 @@ def test_one_that_never_ends_begins_anew_where_its_mirror_is_lost(name: str) -> 
     assert "readyWorkerReplicas" not in lost
 
 
+@pytest.mark.parametrize("name", ["MPIJob", "TrainJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob"])
+def test_what_a_lost_one_has_ended_by_comes_last(name: str) -> None:
+    """A printer column of these kinds shows the last condition, whatever it is."""
+    kind = built_in_kind(name)
+    source = recorded(kind, {"conditions": [PLACED, condition("Created")]})
+    lost = kind.stored(source).lost_status(NOW, message="gone", reason="MirrorLost")
+    assert types(lost)[-1] == "Failed"
+
+
 RAY_JOB = built_in_kind("RayJob")
 
 
