@@ -22,7 +22,7 @@ async def test_no_status_that_we_write_is_refused(management: ControlPlane, name
     async with management.client(user_agent="e2e-statuses") as client:
         outcome = await play(client, name, 60)
     assert not outcome.wrong, outcome.wrong[:3]
-    assert outcome.seen["followed"]
+    assert not outcome.unseen
 
 
 def end(type_name: str) -> Json:

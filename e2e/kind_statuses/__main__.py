@@ -1,7 +1,7 @@
 """``python -m e2e.kind_statuses [--statuses N] [KIND …]``: statuses by chance, of each kind, against a real API server.
 
 Valid and hostile ones in random sequences: none that we write may be refused, or be written twice. Prints what was seen
-and stored of each kind, and what was wrong.
+and stored of each kind, and what was wrong; a kind of which something was never stored has shown nothing of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_SHOWN = 5
 
 
 def main() -> int:
-    """Run the command; the exit code is 1 if anything was wrong."""
+    """Run the command; the exit code is 1 if anything was wrong, or never stored."""
     options = _arguments()
     try:
         return asyncio.run(_run(options.kinds or list(built_in()), options.statuses, options.seed))
@@ -41,7 +41,9 @@ async def _run(kinds: list[str], statuses: int, seed: int) -> int:
             seen = ", ".join(f"{count} {what}" for what, count in sorted(outcome.seen.items()))
             print(f"{name}: {seen}; {len(outcome.wrong)} wrong; {time.monotonic() - began:.0f} s", flush=True)
             print(*(f"  {one}" for one in outcome.wrong[:MOST_SHOWN]), sep="\n", end="\n" if outcome.wrong else "")
-            wrong += len(outcome.wrong)
+            if outcome.unseen:
+                print(f"  never stored: {', '.join(outcome.unseen)}; take more statuses")
+            wrong += len(outcome.wrong) + len(outcome.unseen)
     return 1 if wrong else 0
 
 

@@ -15,7 +15,7 @@ from e2e.definitions import defined
 from e2e.go_modules import definition_of
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
-from mirror.settings.kinds import KindEntry
+from mirror.settings.kinds import KindEntry, StatusPatch
 from tests.kinds.declared.status_histories import History, schema_of_status
 
 Json = Any
@@ -35,12 +35,24 @@ class Outcome:
     seen: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
+    @property
+    def unseen(self) -> list[str]:
+        """What was never stored, though a source of the kind can have it: of that nothing was shown."""
+        entry = kind_named(self.kind).entry
+        expected = ("followed", "lost", *(("suspended",) if entry.suspended != StatusPatch() else ()))
+        return [what for what in expected if not self.seen[what]]
+
+
+def kind_named(name: str) -> DeclaredKind:
+    """One that is built in."""
+    kind = kinds_of([KindEntry(kind=name)])[name]
+    assert isinstance(kind, DeclaredKind)
+    return kind
+
 
 async def play(client: Client, name: str, statuses: int, *, seed: int = 0) -> Outcome:
     """See so many statuses of this kind; its definition is created, and taken away afterwards."""
-    kind = kinds_of([KindEntry(kind=name)])[name]
-    assert isinstance(kind, DeclaredKind)
-    definition = definition_of(name)
+    kind, definition = kind_named(name), definition_of(name)
     schema = schema_of_status(definition, kind.resource.version)
     kind.learn_status(schema)
     outcome, gate = Outcome(name), asyncio.Semaphore(AT_ONCE)
