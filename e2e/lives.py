@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,8 +19,10 @@ import yaml
 from e2e.controlplane.client import Json
 from e2e.jobs import PREFIX, RUN_FOR, Scene, condition, is_suspended, read_or_none, until
 from e2e.operator_table import JOBSET, JOBSETS, MPI_OPERATOR, MPIJOBS, Operator
+from mirror.kinds.declared.choosing import built_in
 from mirror.kube.resources import Resource
 from mirror.model import names
+from mirror.model.field_paths import FieldPath, at
 
 _WAIT_SECONDS = 120.0
 
@@ -127,6 +130,20 @@ def ours_beside(found: Json | None) -> list[Json]:
     text = ((found or {}).get("metadata") or {}).get("annotations", {}).get(names.CONDITIONS, "[]")
     listed: list[Json] = json.loads(text)
     return listed
+
+
+def templates_of(kind: Kind, spec: Json) -> list[Json]:
+    """The pod templates that are in a spec, themselves, by the entry of its kind; of a TrainJob what it patches."""
+    body, paths = {"spec": spec}, map(FieldPath.of_text, built_in()[str(kind)].templates)
+    return [one for path in paths for place in path.places(body) if isinstance(one := at(body, place), dict)]
+
+
+def directed(kind: Kind, spec: Json, **directives: Any) -> Json:
+    """A spec whose pod templates say so of their pods, such as ``nodeSelector``."""
+    changed = copy.deepcopy(spec)
+    for template in templates_of(kind, changed):
+        template.setdefault("spec", {}).update(directives)
+    return changed
 
 
 def _job_set_spec(annotations: Json) -> Json:

@@ -16,10 +16,11 @@ import pytest_asyncio
 
 from e2e import kind_choice, operators
 from e2e.controlplane.client import Json, StatusError
+from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
 from e2e.further_lives import FURTHER, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
 from e2e.jobs import Scene, annotation, job, until
-from e2e.lives import MPI_JOB, Kind, Lives, end
+from e2e.lives import MPI_JOB, Kind, Lives, directed, end, templates_of
 from e2e.manager import ManagerProcess
 from e2e.people import Person, may_read, person
 from e2e.played_statuses import said, status_of
@@ -154,6 +155,66 @@ async def test_one_is_suspended_and_goes_on_as_it_was_changed_meanwhile(lives: L
     (mirror,) = (await lives.mirrors()).values()
     assert mirror["metadata"]["uid"] == before["metadata"]["uid"]
     assert not lives.kind.is_suspended(source)
+
+
+DIRECTIVES: Json = {
+    "nodeSelector": {"kubernetes.io/hostname": NODE_NAME},
+    "tolerations": [{"key": "e2e.jobmirror.io/any", "operator": "Exists"}],
+}
+"""What a user may say of pods later; they run where they did."""
+
+
+async def direct(lives: Lives) -> None:
+    """Be the user who says so, in all pod templates."""
+    spec = (await lives.source() or {})["spec"]
+    await lives.scene.client.merge(lives.path(), {"spec": directed(lives.kind, spec, **DIRECTIVES)})
+
+
+def is_directed(spec: Json) -> bool:
+    """Whether the spec of a pod, or of its template, says so, whatever else."""
+    added = [one for one in spec.get("tolerations") or () if one in DIRECTIVES["tolerations"]]
+    return spec.get("nodeSelector") == DIRECTIVES["nodeSelector"] and bool(added)
+
+
+@kind_choice.each(lambda kind: kind.is_held_again and kind.is_changed_while_held)
+async def test_where_pods_may_run_is_changed_while_it_is_suspended(lives: Lives) -> None:
+    """D3, D9: resumed, its pods have the node selector and the toleration; of a RayJob's submitter KubeRay decides."""
+    await lives.create(run_for="never")
+    worker, before = await lives.until_running()
+    await lives.set_policy(lives.kind.held or {})
+    await lives.until(lives.kind.is_suspended)
+    await lives.until_no_pods(worker)
+    await direct(lives)
+    await lives.set_policy(lives.kind.released)
+    worker, mirror = await lives.until_running()
+    assert mirror["metadata"]["uid"] == before["metadata"]["uid"]
+    pods = [pod for pod in await lives.pods(worker) if pod["status"]["phase"] == "Running"]
+    pods = [pod for pod in pods if lives.kind is not RAY_JOB or "ray.io/cluster" in pod["metadata"]["labels"]]
+    assert pods
+    assert all(is_directed(pod["spec"]) for pod in pods)
+    await lives.delete()
+    await lives.until_no_mirror()
+
+
+@kind_choice.each(of=[MPI_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB, RAY_JOB, RAY_CLUSTER])
+async def test_pod_templates_that_are_changed_while_it_runs_end_no_pod(lives: Lives) -> None:
+    """D9: where the definition takes that: the mirror has it, for pods that are made later, as it would be here."""
+    await lives.create(run_for="never")
+    worker, before = await lives.until_running()
+    pods = {pod["metadata"]["uid"] for pod in await lives.pods(worker)}
+    await direct(lives)
+
+    async def mirror() -> Json:
+        return (await lives.mirrors())[worker]
+
+    def has_all(found: Json) -> bool:
+        return all(is_directed(one["spec"]) for one in templates_of(lives.kind, found["spec"]))
+
+    found = await until(mirror, has_all, describe=lives.describe)
+    assert found["metadata"]["generation"] == before["metadata"]["generation"] + 1  # no suspension on the way
+    assert {pod["metadata"]["uid"] for pod in await lives.pods(worker)} == pods
+    await lives.until(lives.kind.is_running)
+    await lives.delete()
 
 
 @kind_choice.each(lambda kind: kind.held)

@@ -1,14 +1,14 @@
 """Every kind of the table against a real API server with the kind's own CRD, no field unknown to it (D25).
 
 What is proved: sources are taken as the samples have them, mirrors as we make them; our records, ends and suspensions
-are stored as they are sent, beside a status such as the kind's controller writes. No controller or webhook runs.
+are stored as they are sent, beside a status such as the kind's controller writes; and so is each change that follows to
+a mirror. No controller or webhook runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,18 +16,21 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from e2e.controlplane.client import Client, Json, StatusError
+from e2e.controlplane.client import JSON_PATCH, Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
 from e2e.definitions import defined
 from e2e.go_modules import definition_of
-from mirror.kinds.base import MirrorTransform
+from mirror.kinds.base import Changes, MirrorTransform
+from mirror.kinds.carried import Part
 from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
+from mirror.model.field_paths import Place, at, without
 from mirror.settings.kinds import KindEntry
+from tests.doubles import carried_parts
+from tests.doubles.carried_parts import SAMPLES
 
-SAMPLES = Path(__file__).parents[1] / "config/samples/kinds"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 AT = "2026-01-02T03:04:05Z"
 STRICT = "?fieldValidation=Strict"
@@ -96,6 +99,9 @@ FIXED = ("TrainJob", "RayJob", "RayCluster", "RayService")
 """Whose definition admits two values of ``managedBy`` alone."""
 _DEFAULTED = {"RayJob": {"succeeded": 0, "failed": 0}}
 """What a CRD sets in every status."""
+_OF_METADATA = ("metadata.labels", "metadata.annotations")
+NOT_YET: dict[str, Place] = {"RayService": ("spec", "suspend")}
+"""What follows of a later version than the one whose definition is here."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -213,3 +219,65 @@ async def test_a_definition_takes_another_value_unless_it_fixes_it(
             await client.create(path, sample)
         assert refused.value.status == 422
         assert "managedBy" in str(refused.value)
+
+
+class Pair:
+    """A source that its user changes, and its mirror, which is kept as the manager does."""
+
+    def __init__(self, client: Client, kind: DeclaredKind, source: Json, mirror: Json) -> None:
+        self._client = client
+        self._kind = kind
+        self.source = source
+        self.mirror = mirror
+
+    async def change(self, place: Place, value: Json | None) -> None:
+        """Change the source at a place, or remove what is there (None); the mirror has the same after one write.
+
+        Raises:
+            AssertionError: it has not, or nothing is written.
+            StatusError: one of the changes is refused.
+        """
+        operation = {"op": "remove"} if value is None else {"op": "add", "value": value}
+        self.source = await self._patch(self.source, [{**operation, "path": Part("", place).pointer}])
+        changes = self._changes()
+        assert changes is not None, place
+        self.mirror = await self._patch(self.mirror, changes.operations)
+        assert self._changes() is None, place
+        if place[0] != "metadata":
+            assert at(self.mirror, place) == at(self.source, place)
+
+    def _changes(self) -> Changes | None:
+        return self._kind.changes(as_object(self.source), as_object(self.mirror), transform=TRANSFORM)
+
+    async def _patch(self, found: Json, operations: Any) -> Json:
+        path = self._kind.resource.path(found["metadata"]["namespace"], found["metadata"]["name"])
+        return await self._client.call("PATCH", path + STRICT, list(operations), JSON_PATCH)
+
+
+@pytest.mark.parametrize("name", built_in())
+async def test_what_follows_is_stored_as_it_is(client: Client, fresh_namespace: str, name: str) -> None:
+    """Each cell of ``carry``, changed, removed and added: while it is held, and while it runs what always follows."""
+    kind, path = kind_of(name), kind_of(name).resource.path(fresh_namespace)
+    entry, not_yet = kind.entry, NOT_YET.get(name)
+    async with defined([client], [definition_of(name)]):
+        body: Json = {**sample_of(name), "spec": carried_parts.whole(name)}
+        if not_yet is not None:
+            with pytest.raises(StatusError, match="unknown field"):
+                await client.create(path + STRICT, body)
+            body = without(body, not_yet)
+        source = await client.create(path + STRICT, body)
+        mirror = kind.mirror_body(as_object(source), namespace=fresh_namespace, transform=TRANSFORM)
+        mirror["metadata"]["name"] = "mirror"
+        pair = Pair(client, kind, source, await client.create(path + STRICT, mirror))
+
+        async def change_each(paths: tuple[str, ...]) -> None:
+            for one in (*_OF_METADATA, *paths):
+                first, other = carried_parts.values_of(name, one)
+                for place in carried_parts.places(pair.source, one):
+                    for value in (other, None, first) if place != not_yet else ():
+                        await pair.change(place, value)
+
+        await change_each(entry.carry.always)
+        if entry.suspend.path:
+            await pair.change(tuple(entry.suspend.path.split(".")), entry.suspend.held)
+            await change_each((*entry.carry.always, *entry.carry.suspended))

@@ -48,6 +48,18 @@ def mirror_of(kind: Kind, source: Object, status: Json | None = None, **metadata
     return _object(kind, meta, body["spec"], status)
 
 
+def sent(operations: Any) -> dict[str, Any]:
+    """What a patch writes, by path; the note aside."""
+    return {one["path"]: one.get("value") for one in operations if one["path"] != "/metadata/annotations"}
+
+
+def followed(kind: DeclaredKind, before: Json, after: Json, **metadata: Any) -> dict[str, Any]:
+    """What a patch writes to the mirror of a source that was changed."""
+    mirror = mirror_of(kind, source_of(kind, before))
+    changes = kind.changes(source_of(kind, after, **metadata), mirror, transform=TRANSFORM)
+    return sent(changes.operations) if changes is not None else {}
+
+
 def _object(kind: Kind, metadata: Json, spec: Json, status: Json | None) -> Object:
     type_ = {"apiVersion": kind.resource.api_version, "kind": kind.name}
     body = {**type_, "metadata": metadata, "spec": spec, **({} if status is None else {"status": status})}
