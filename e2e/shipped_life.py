@@ -21,6 +21,7 @@ from e2e.controlplane.components import JOB_CONTROLLERS, MANAGEMENT, WORKER
 from e2e.controlplane.kubeconfigs import read_kubeconfig
 from e2e.job_controller import with_gangs
 from e2e.jobs import Scene, indexed, is_complete, is_suspended, job, runs, until
+from e2e.lives import ours_beside
 from e2e.manager import ManagerProcess
 from mirror.kinds.base import HELD
 from mirror.model import names
@@ -196,14 +197,14 @@ async def copying_life(manager: ManagerProcess, scene: Scene) -> None:
         await until(partial(_is_gone, there, f"{core}/{plural}/left"), bool)
 
 
-def obstruction_of(found: Json | None) -> str | None:
-    """Why a source makes no progress, as its condition says."""
+def obstruction_of(found: Json | None) -> Json:
+    """The condition that says why a source makes no progress, or ``{}``; of a RayJob it is in the annotation."""
     listed: Sequence[Json] = ((found or {}).get("status") or {}).get("conditions") or ()
-    return next((one["reason"] for one in listed if one["type"] == names.PROGRESSING), None)
+    return next((one for one in (*listed, *ours_beside(found)) if one["type"] == names.PROGRESSING), {})
 
 
 def is_obstructed_by(reason: str | None) -> Callable[[Json | None], bool]:
-    return lambda found: found is not None and obstruction_of(found) == reason
+    return lambda found: found is not None and obstruction_of(found).get("reason") == reason
 
 
 def unscheduled(name: str, managed_by: str) -> Json:

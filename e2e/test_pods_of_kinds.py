@@ -13,11 +13,10 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, until
-from e2e.lives import JOB_SET, Kind, Lives
+from e2e.lives import JOB_SET, Kind, Lives, directed
 from e2e.manager import ManagerProcess
 from e2e.shipped_life import WATCHING, is_obstructed_by, obstruction_of
 from mirror.kinds.declared.choosing import built_in
-from mirror.model import names
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 
@@ -37,17 +36,8 @@ async def lives(
 
 
 def counts_ready(kind: Kind) -> bool:
-    """Whether its status says what is ready, and its spec what pods are like."""
-    return bool(built_in()[str(kind)].counts.ready) and any(templates(kind.spec({})))
-
-
-def templates(part: object) -> list[Json]:
-    """The pod specs in a spec."""
-    if isinstance(part, list):
-        return [found for one in part for found in templates(one)]
-    if not isinstance(part, dict):
-        return []
-    return [part] if "containers" in part else templates(list(part.values()))
+    """Whether its status says what is ready."""
+    return bool(built_in()[str(kind)].counts.ready)
 
 
 async def test_pods_that_a_child_job_may_not_create_are_told_on_the_job_set_until_it_may(
@@ -59,8 +49,7 @@ async def test_pods_that_a_child_job_may_not_create_are_told_on_the_job_set_unti
         await there.merge(namespace, {"metadata": {"labels": {ENFORCE: "restricted"}}})
         await one.create(run_for="never")
         told = await one.until(is_obstructed_by("PodsForbidden"))
-        (message,) = [each["message"] for each in told["status"]["conditions"] if each["type"] == names.PROGRESSING]
-        assert message.startswith("worker east: pods cannot be created: violates PodSecurity")
+        assert obstruction_of(told)["message"].startswith("worker east: pods cannot be created: violates PodSecurity")
         assert (await scene.event("train", "PodsForbidden"))["type"] == "Warning"
         warned = await there.list(f"{namespace}/events", fieldSelector="reason=FailedCreate")
         assert {each["involvedObject"]["kind"] for each in warned} == {"Job"}
@@ -79,12 +68,10 @@ async def test_pods_that_do_not_start_are_told_by_what_the_status_counts(
     label = f"e2e.jobmirror.io/{scene.namespace}"
     async with lives(kind, management, east, scene) as one:
         body = one.body("train", run_for="never")
-        for template in templates(body["spec"]):
-            template["nodeSelector"] = {label: "yes"}
+        body["spec"] = directed(kind, body["spec"], nodeSelector={label: "yes"})
         await scene.client.create(one.collection, body)
-        found = await one.until(obstruction_of)
-        (message,) = [each["message"] for each in found["status"]["conditions"] if each["type"] == names.PROGRESSING]
-        assert (obstruction_of(found), message) == ("PodsNotReady", "pods on worker east are not ready")
+        told = obstruction_of(await one.until(obstruction_of))
+        assert (told["reason"], told["message"]) == ("PodsNotReady", "pods on worker east are not ready")
 
         node = f"/api/v1/nodes/{NODE_NAME}"
         await scene.client_of("east").merge(node, {"metadata": {"labels": {label: "yes"}}})
