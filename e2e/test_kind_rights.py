@@ -1,26 +1,41 @@
-"""The rights in ``config/rbac/kinds`` on real API servers: of every kind each right on it is used, and none is lacking.
+"""The rights in ``config/rbac/kinds`` on real API servers: of every kind each right is used, and none is lacking.
 
-The kinds have their own definitions, and no controllers: statuses are played. What their files give on other
-resources, to find pods by their owners, is used where there are such owners (``test_kind_lives``,
-``test_job_set_users``). Rights for Jobs: ``test_shipped_rights``.
+The kinds have their own definitions, and no controllers: statuses are played, and what stands between mirrors and their
+pods is made by the test. Rights for Jobs: ``test_shipped_rights``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import msgspec
 import pytest
+import yaml
 
 from e2e import operators, shipped, shipped_life
 from e2e.controlplane.client import JSON_PATCH, Json
-from e2e.jobs import Scene, until
+from e2e.controlplane.plane import ControlPlane
+from e2e.definitions import defined
+from e2e.go_modules import definition_of
+from e2e.jobs import Scene, job, until
 from e2e.kind_choice import ALL
 from e2e.lives import KINDS, Kind, Lives
 from e2e.manager import ManagerProcess
+from e2e.operator_table import RAYJOBS
+from e2e.people import Person, may_read, person
 from e2e.played_statuses import status_of
+from e2e.serving import serving_manager
+from mirror.kinds.declared.choosing import built_in, kinds_of
+from mirror.kinds.declared.form import resource_of
+from mirror.kube.objects import decode_object
 from mirror.model import names
+from mirror.settings.kinds import KindEntry
+from mirror.workers.pod_owners import ASKED_SINGLY
+from tests.doubles.carried_parts import SAMPLES
 
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
 
@@ -59,6 +74,104 @@ def _given(side: str, kind: Kind, namespace: str) -> set[shipped.Permission]:
     """What its file gives on the kind itself."""
     objects = shipped.read(f"kinds/{side}-{str(kind).lower()}", namespace=namespace)
     return {one for one in shipped.rights(objects) if one.resource.partition("/")[0] == kind.resource.plural}
+
+
+CHAINS = {
+    "TrainJob": (("JobSet", "Job"),),
+    "PipelineRun": (("TaskRun",),),
+    "RayJob": (("RayCluster",), ("Job",)),
+    "RayService": (("RayCluster",),),
+    "AppWrapper": (
+        *(("Job",), ("JobSet", "Job"), ("PyTorchJob",), ("RayCluster",)),
+        *(("RayJob", "RayCluster"), ("RayJob", "Job")),
+    ),
+}
+"""By kind, what may stand between one and its pods, its own child first; of the others it is nothing, or Jobs."""
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if str(kind) in CHAINS], ids=str)
+async def test_every_right_on_what_is_between_it_and_its_pods_is_used_and_none_is_lacking(
+    kind: Kind, management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """A user finds the pods of each chain of owners: a few of them, which are asked for by name, and many."""
+    chains = CHAINS[str(kind)]
+    definitions = [definition_of(name) for name in sorted({str(kind), *itertools.chain(*chains)} - {"Job"})]
+    before = len(await east.audit_entries())
+    async with (
+        defined((scene.client, scene.client_of("east")), definitions),
+        serving_manager(management, {"east": east}, settings={"kinds": [str(kind)]}) as manager,
+    ):
+        lives = Lives(scene, kind, manager.managed_by)
+        await lives.create("kept")
+        await _say(lives, "kept", "running")
+        ann = await person(management, scene.namespace, "ann", manager, may_view=True)
+        await may_read(scene.client, ann, "ann", kind.resource)
+        for chain in chains:
+            await _make_pod(lives, chain, "kept")
+        expected = await _pods(lives, len(chains))
+        assert await _found_by(ann, kind) == expected
+        chain = chains[0]
+        if len(chain) == 1 and chain != ("Job",):
+            for number in range(ASKED_SINGLY):
+                await _make_pod(lives, chain, f"more-{number}")
+            expected = await _pods(lives, len(chains) + ASKED_SINGLY)
+            assert await _found_by(ann, kind) == expected
+        user, namespace = shipped.user_of(manager.namespace), manager.namespace
+    entries = (await east.audit_entries())[before:]
+    assert shipped.refused(entries) == []
+    given = set(shipped.rights(shipped.read(f"kinds/worker-{str(kind).lower()}", namespace=namespace)))
+    owners = given - _given("worker", kind, namespace)
+    assert owners
+    assert shipped.spare(owners, entries, user) == set()
+
+
+async def _make_pod(lives: Lives, chain: Sequence[str], name: str) -> None:
+    """Be the controllers on the worker that make what is in this chain, and a pod at its end, but for those of Jobs.
+
+    The Job that submits a RayJob has its name, by which its pods are found.
+    """
+    there, namespace = lives.scene.client_of("east"), lives.scene.namespace
+    owner = await there.get(lives.path("kept"))
+    labels = _labels_of_pods(lives.kind, owner) if lives.kind.resource != RAYJOBS or chain[-1] != "Job" else {}
+    for place, child in enumerate(chain):
+        called = f"{name}-{'-'.join(chain)}-{place}".lower() if labels else name
+        metadata = {"name": called, "labels": labels, "ownerReferences": [_controlled_by(owner)]}
+        if child == "Job":
+            body, collection = job("any", run_for="never"), lives.scene.jobs("east")
+            body["spec"]["template"]["metadata"]["labels"] = labels
+        else:
+            body = yaml.safe_load((SAMPLES / f"{child.lower()}.yaml").read_text())
+            collection = resource_of(built_in()[child].resource, child).path(namespace)
+        owner = await there.create(collection, {**body, "metadata": metadata})
+    if chain[-1] != "Job":
+        metadata = {"name": owner["metadata"]["name"], "labels": labels, "ownerReferences": [_controlled_by(owner)]}
+        spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
+        await there.create(f"/api/v1/namespaces/{namespace}/pods", {"metadata": metadata, "spec": spec})
+
+
+def _labels_of_pods(kind: Kind, mirror: Json) -> dict[str, str]:
+    """What the entry of its kind says of them."""
+    model = kinds_of([KindEntry(kind=str(kind))])[str(kind)]
+    selector, *_ = model.pod_selectors(decode_object(msgspec.json.encode(mirror)))
+    return dict(one.split("=") for one in selector.split(","))
+
+
+def _controlled_by(owner: Json) -> Json:
+    named = {key: owner[key] for key in ("apiVersion", "kind")}
+    return {**named, "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
+
+
+async def _found_by(ann: Person, kind: Kind) -> set[str]:
+    """The pods that a user is shown."""
+    listed = json.loads(await ann.mirror("pods", f"{kind}/kept".lower(), "-o", "json"))["items"]
+    return {one["name"] for one in listed}
+
+
+async def _pods(lives: Lives, count: int) -> set[str]:
+    """All pods of the namespace on the worker, once there are so many."""
+    path = f"/api/v1/namespaces/{lives.scene.namespace}/pods"
+    found = await until(lambda: lives.scene.client_of("east").list(path), lambda found: len(found) == count)
+    return {one["metadata"]["name"] for one in found}
 
 
 async def _live(lives: Lives) -> None:
