@@ -18,9 +18,9 @@ from e2e import kind_choice, operators
 from e2e.controlplane.client import Json, StatusError
 from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
-from e2e.further_lives import FURTHER, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
+from e2e.further_lives import APP_WRAPPER, FURTHER, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
 from e2e.jobs import Scene, annotation, job, until
-from e2e.lives import MPI_JOB, Kind, Lives, directed, end, templates_of
+from e2e.lives import JOB_SET, MPI_JOB, Kind, Lives, directed, end, templates_of
 from e2e.manager import ManagerProcess
 from e2e.people import Person, may_read, person
 from e2e.played_statuses import said, status_of
@@ -403,6 +403,27 @@ async def test_a_user_sees_the_pods_of_the_mirror_and_no_others(lives: Lives, an
     first = [one["name"] for one in listed if one["role"].partition("/")[0] == parts[0]]
     assert len(found) == 1 or any(f"showing {name} " in said.errors for name in first), said
     await lives.delete()
+
+
+@kind_choice.each(of=[APP_WRAPPER])
+@pytest.mark.parametrize("held", [JOB_SET, PYTORCH_JOB], ids=str)
+async def test_pods_of_what_an_app_wrapper_holds_are_found_and_their_logs(
+    lives: Lives, ann: Person, held: Kind
+) -> None:
+    """By what stands between them; its webhook lets the manager create what that may create by itself (D18)."""
+    if held not in kind_choice.CHOSEN:
+        pytest.skip(f"{kind_choice.VARIABLE} does not ask for {held}")
+    body = lives.body("train")
+    body["spec"]["components"] = [{"template": Lives(lives.scene, held).body("held", run_for="never")}]
+    await lives.scene.client.create(lives.collection, body)
+    worker, _ = await lives.until_running()
+    found = await until(partial(lives.pods, worker), partial(are_so_many, len(held.parts)), describe=lives.describe)
+    listed = json.loads(await ann.mirror("pods", "appwrapper/train", "-o", "json"))["items"]
+    assert {one["name"] for one in listed} == {one["metadata"]["name"] for one in found}
+    said = await ann.says("logs", "appwrapper/train", "-n", ann.namespace)
+    assert (said.code, f"worker {worker}" in said.errors) == (1, True), said  # no kubelet answers; it was let that far
+    await lives.delete()
+    await lives.until_no_mirror()
 
 
 @kind_choice.each()
