@@ -20,6 +20,7 @@ from e2e.controlplane.toolchain import CannotBuild
 JOBSET = "sigs.k8s.io/jobset@v0.12.0"
 _TRAINING = "github.com/kubeflow/training-operator@v1.9.4"
 _TEKTON = "github.com/tektoncd/pipeline@v1.15.0"
+_VOLCANO = "volcano.sh/volcano@v1.15.1"
 _RAY = "github.com/ray-project/kuberay/ray-operator@v1.6.2"
 DEFINITIONS = {
     "JobSet": (JOBSET, "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"),
@@ -43,6 +44,24 @@ DEFINITIONS = {
     ),
 }
 """By kind: a module, and where in it the CRD is."""
+NOT_BUILT_IN = {
+    "JAXJob": (_TRAINING, "manifests/base/crds/kubeflow.org_jaxjobs.yaml"),
+    "SparkApplication": (
+        "github.com/kubeflow/spark-operator/v2@v2.5.2",
+        "config/crd/bases/sparkoperator.k8s.io_sparkapplications.yaml",
+    ),
+    "Workflow": (
+        "github.com/argoproj/argo-workflows/v3@v3.7.17",
+        "manifests/base/crds/full/argoproj.io_workflows.yaml",
+    ),
+    "Job": (_VOLCANO, "config/crd/volcano/bases/batch.volcano.sh_jobs.yaml"),
+    "Command": (_VOLCANO, "config/crd/volcano/bases/bus.volcano.sh_commands.yaml"),
+    "LeaderWorkerSet": (
+        "sigs.k8s.io/lws@v0.9.0",
+        "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
+    ),
+}
+"""The same of kinds that are not built in (``test_kinds_not_built_in``); a Job is Volcano's."""
 _SECONDS = 300.0
 
 
@@ -80,8 +99,8 @@ def definition(module: str, path: str) -> Json:
 
 
 def definition_of(kind: str) -> Json:
-    """The CRD of a kind that is built in."""
-    return definition(*DEFINITIONS[kind])
+    """The CRD of a kind that tests know."""
+    return definition(*{**DEFINITIONS, **NOT_BUILT_IN}[kind])
 
 
 def jobset_definition() -> Json:

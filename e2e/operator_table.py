@@ -20,9 +20,9 @@ from mirror.kube.resources import Resource
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
 TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
-PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, PADDLEJOBS = (
+PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, PADDLEJOBS, JAXJOBS = (
     Resource("kubeflow.org", "v1", f"{kind.lower()}s", kind)
-    for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
+    for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob")
 )
 PIPELINERUNS = Resource("tekton.dev", "v1", "pipelineruns", "PipelineRun")
 TASKRUNS = Resource("tekton.dev", "v1", "taskruns", "TaskRun")
@@ -146,6 +146,13 @@ TRAINING_OPERATOR = Operator(
         }
     },
 )
+JAX_OPERATOR = Operator(
+    program="training-operator",
+    module=go_modules.DEFINITIONS["PyTorchJob"][0],
+    kinds=(JAXJOBS,),
+    arguments=lambda files: [*_by_position(files), JAXJOBS.kind],
+)
+"""The same for JAXJobs alone, which it runs whatever their ``managedBy`` says; its webhook does not look at that."""
 
 
 def _task(name: str) -> Json:

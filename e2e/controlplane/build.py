@@ -59,7 +59,8 @@ BINARIES = (
     Binary("mpi-operator", "mpi-operator", ".", folder=f"mpi-operator-{MPI_OPERATOR}"),
 )
 FURTHER = (
-    Binary("training-operator", "training-operator", ".", folder=f"training-operator-{TRAINING_OPERATOR}"),
+    # The number is raised when our program changes (gomod/training-operator): since 2 it may be given its kinds.
+    Binary("training-operator", "training-operator", ".", folder=f"training-operator.2-{TRAINING_OPERATOR}"),
     Binary("appwrapper-controller", "appwrapper", ".", folder=f"appwrapper-{APPWRAPPER}"),
     Binary("trainer-controller", "trainer", ".", folder=f"trainer-{TRAINER}"),
     Binary("tekton-controller", "tekton", ".", folder=f"tekton-{TEKTON}"),

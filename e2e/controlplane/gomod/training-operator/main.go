@@ -1,8 +1,8 @@
-// Runs training-operator's controllers and webhooks of PyTorchJobs, TFJobs, XGBoostJobs and PaddleJobs, as its own command
-// does with leader election left out: that command listens on all addresses and makes certificates of its own. Called by
-// e2e/operators.py:
+// Runs training-operator's controllers and webhooks of some kinds, without any named of PyTorchJobs, TFJobs, XGBoostJobs and
+// PaddleJobs, as its own command does with leader election left out: that command listens on all addresses and makes
+// certificates of its own. Called by e2e/operators.py:
 //
-//	training-operator KUBECONFIG PORT CERTIFICATES
+//	training-operator KUBECONFIG PORT CERTIFICATES [KIND ...]
 package main
 
 import (
@@ -32,6 +32,9 @@ var kinds = []string{kubeflow.PyTorchJobKind, kubeflow.TFJobKind, kubeflow.XGBoo
 
 func main() {
 	ctrl.SetLogger(zap.New())
+	if len(os.Args) > 4 {
+		kinds = os.Args[4:]
+	}
 	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
