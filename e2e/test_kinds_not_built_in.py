@@ -143,7 +143,9 @@ def permissions(side: str, namespace: str) -> list[Json]:
     """Those of the file of PyTorchJob, with its resource put in, as the document has it."""
     given = shipped.read(f"kinds/{side}-pytorchjob", namespace=namespace)
     found: list[Json] = json.loads(json.dumps(given).replace("pytorchjob", "jaxjob"))
-    return found
+    # Of every account, since that of the manager is not known before it starts, and asks at once.
+    everybody = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts"}]
+    return [{**one, "subjects": everybody} if "subjects" in one else one for one in found]
 
 
 async def is_logged(manager: ManagerProcess, text: str) -> bool:
@@ -157,30 +159,29 @@ async def test_a_jax_job_is_run_here_whatever_it_says(
 ) -> None:
     """Its operator takes no notice of ``managedBy``: that is noticed and told, and none of the kind is placed."""
     there, collection = scene.client_of("east"), JAXJOBS.path(scene.namespace)
-    async with ManagerProcess.start(management, {"east": east}, settings={"kinds": [JAX_ENTRY]}) as manager:
-        # Before the kind is served, so that nothing is asked that is forbidden.
-        sides = {"management": management, "worker": east}
-        given = [(plane, permissions(side, manager.namespace)) for side, plane in sides.items()]
+    sides = {"management": management, "worker": east}
+    given = [(plane, permissions(side, scene.namespace)) for side, plane in sides.items()]
+    try:
         for plane, objects in given:
             async with plane.client() as administrator:
                 for one in objects:
                     await shipped.put(administrator, one)
-        try:
-            async with (
-                defined([there], [definition_of("JAXJob")]),
-                operators.running(management, operators=[JAX_OPERATOR]),
-            ):
-                await scene.client.create(collection, jax_job("first", manager.managed_by, "nowhere"))
-                await scene.event("first", "StatusConflict")
-                text = "a controller on the management cluster writes statuses of JAXJobs that are not its own"
-                await until(partial(is_logged, manager, text))
+        async with (
+            ManagerProcess.start(management, {"east": east}, settings={"kinds": [JAX_ENTRY]}) as manager,
+            defined([there], [definition_of("JAXJob")]),
+            operators.running(management, operators=[JAX_OPERATOR]),
+        ):
+            await scene.client.create(collection, jax_job("first", manager.managed_by, "nowhere"))
+            await scene.event("first", "StatusConflict")
+            text = "a controller on the management cluster writes statuses of JAXJobs that are not its own"
+            await until(partial(is_logged, manager, text))
 
-                await scene.client.create(collection, jax_job("second", manager.managed_by, "east"))
-                # Which is seen first: that it waits, or that its status is the operator's.
-                await until(lambda: scene.events("second"), lambda found: {one["reason"] for one in found} & TOLD)
-                pods, label = f"/api/v1/namespaces/{scene.namespace}/pods", "training.kubeflow.org/job-name=second"
-                await until(partial(scene.client.list, pods, labelSelector=label))
-                assert not await there.list(collection)
-        finally:
-            for plane, objects in given:
-                await shipped.withdraw(plane, objects)
+            await scene.client.create(collection, jax_job("second", manager.managed_by, "east"))
+            # Which is seen first: that it waits, or that its status is the operator's.
+            await until(lambda: scene.events("second"), lambda found: {one["reason"] for one in found} & TOLD)
+            pods, label = f"/api/v1/namespaces/{scene.namespace}/pods", "training.kubeflow.org/job-name=second"
+            await until(partial(scene.client.list, pods, labelSelector=label))
+            assert not await there.list(collection)
+    finally:  # once nobody asks any more
+        for plane, objects in given:
+            await shipped.withdraw(plane, objects)
