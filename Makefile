@@ -61,6 +61,10 @@ kinds: $(READY) $(CONTROLPLANE) ## the lives of all kinds whose controllers can 
 	$(call section,lives and faults of all kinds)
 	MIRROR_E2E_KINDS=all $(PY) -m pytest e2e/test_kind_lives.py e2e/test_kind_faults.py e2e/test_further_lives.py \
 	  e2e/test_pods_of_kinds.py e2e/test_kinds_not_built_in.py -q $(E2E)
+	$(call section,a wave of all kinds with fifty kills)
+	$(PY) -m e2e.kind_wave --kills 50
+	$(call section,three thousand statuses of each kind)
+	$(PY) -m e2e.kind_statuses
 
 bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real control planes
 	$(call section,mirroring)
