@@ -64,11 +64,15 @@ async def run(
     # Without a Lease nothing is held back; of several, each share has a permit of its own.
     is_held_back = settings.leader_election.enabled and settings.sharding.slots == 1
     permit = WritePermit(clock.boottime) if is_held_back else None
-    management = await Connections(settings, metrics).management(permit)
+    connections = Connections(settings, metrics)
+    management = await connections.management(permit)
+    leases = await connections.leases() if settings.sharding.slots > 1 else management
     try:
         async with _tracing(settings) as traces, _job_controller(settings, metrics=metrics) as jobs:
             environment = Environment(clock, log, metrics)
-            manager = await _build(settings, management, environment, permit=permit, jobs=jobs, traces=traces)
+            manager = await _build(
+                connections, management, environment, leases=leases, permit=permit, jobs=jobs, traces=traces
+            )
             health, readiness = manager.checks()
             async with (
                 serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
@@ -79,7 +83,8 @@ async def run(
                 log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
                 await manager.run(stop)
     finally:
-        await management.close()
+        for client in {leases, management}:
+            await client.close()
         log.info("stopped")
 
 
@@ -263,20 +268,22 @@ async def _tracing(settings: Settings) -> AsyncIterator[Traces | None]:
         yield Traces(to.send, SystemClock())
 
 
-async def _build(
-    settings: Settings,
+async def _build(  # noqa: PLR0913 - options, each with a default
+    connections: Connections,
     management: Client,
     environment: Environment,
     *,
+    leases: Client | None = None,
     permit: WritePermit | None = None,
     jobs: JobControllerComponent | None = None,
     traces: Traces | None = None,
 ) -> Manager:
+    """``leases``: what writes Leases; None: ``management`` does."""
+    settings, leases = connections.settings, leases or management
     clock, log, metrics = environment.clock, environment.log, environment.metrics
     uid = await management_uid(management, log)
     await check_namespace(management, settings.namespace)
     knows_names = await stores_field(management, *rule_names.FIELD, log=log)
-    connections = Connections(settings, metrics)
 
     async def connect(name: str, kubeconfig: bytes) -> Client:
         return await connections.worker(name, kubeconfig, permit)
@@ -292,7 +299,7 @@ async def _build(
     leadership = sharded = None
     if slots > 1:
         sharded = Sharded(
-            management,
+            leases,
             wanted,
             lease,
             connect=connections,
@@ -304,17 +311,9 @@ async def _build(
     elif settings.leader_election.enabled:
         # Those who held slots before see by it that they are in force no more, also when it is given back (S9).
         lease = replace(lease, annotations={names.SLOTS: slots_said(1, lease.identity)})
-        leadership = Leadership(management, lease, clock=clock, log=log, permit=permit)
+        leadership = Leadership(leases, lease, clock=clock, log=log, permit=permit)
     manager = Manager(settings, origin, registry, mirroring, leadership, sharded, jobs, metrics, log)
-    renewer = Renewer(
-        management,
-        registry,
-        is_enabled=settings.workers.renew_tokens,
-        is_leading=lambda: manager.is_working and registry.is_leading,
-        warn=mirroring.warn_about_secret,
-        environment=environment,
-    )
-    manager.kept.append(("renew tokens", renewer.run))
+    _keep_beside(manager, management, environment)
     if settings.kinds:
         _check_kinds(manager, management, wanted.kinds, environment)
     if (multikueue := wanted.multikueue) is not None:
@@ -323,6 +322,22 @@ async def _build(
     gauges = Gauges(mirroring, beside=beside, cluster=management.name, metrics=metrics, clock=clock)
     metrics.before_scrape(gauges.refresh)
     return manager
+
+
+def _keep_beside(manager: Manager, management: Client, environment: Environment) -> None:
+    """Renew tokens of workers, and look for workers that nobody works on."""
+    mirroring, registry = manager.mirroring, manager.registry
+    renewer = Renewer(
+        management,
+        registry,
+        is_enabled=manager.settings.workers.renew_tokens,
+        is_leading=lambda: manager.is_working and registry.is_leading,
+        warn=mirroring.warn_about_secret,
+        environment=environment,
+    )
+    manager.kept.append(("renew tokens", renewer.run))
+    if manager.sharded is not None:
+        manager.kept += manager.sharded.beside(management, registry)
 
 
 def _check_kinds(manager: Manager, management: Client, kinds: Kinds, environment: Environment) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mirror.connecting import Connections
+from mirror.controllers.events import event_recorder, warn_about_worker
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.controllers.state import MirroringState
@@ -24,7 +25,9 @@ from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
 from mirror.sharding.membership import MemberSettings
 from mirror.sharding.replica import Instances
 from mirror.sharding.share import Share
+from mirror.sharding.unheld import UnheldSlots
 from mirror.wiring import build_mirroring
+from mirror.workers.registry import Registry
 from mirror.workers.renewing import Renewer
 
 if TYPE_CHECKING:
@@ -66,7 +69,7 @@ class Sharded:
         is_ready: Callable[[], bool],
         traces: Traces | None = None,
     ) -> None:
-        """``client``: writes Leases alone, without a permit; ``lease``: whose, and how long each lasts."""
+        """``client``: for Leases alone (``Connections.leases``); ``lease``: whose, and how long each lasts."""
         settings = self._settings = connect.settings
         self._wanted = wanted
         self._connect = connect
@@ -90,6 +93,7 @@ class Sharded:
             self._work,
             is_ready=is_ready,
             address=lambda: self._address(),
+            limiter=connect.limiter,
             environment=environment,
         )
         self.instances = Instances(self._build, slots=slots, terms=self.coordinator.terms, environment=environment)
@@ -102,6 +106,23 @@ class Sharded:
     def assigns(self) -> bool:
         """Whether this is the replica that assigns workers."""
         return any(share.slot is None for share, _ in self.instances)
+
+    def beside(self, management: Client, registry: Registry) -> tuple[tuple[str, Callable[[], Awaitable[None]]], ...]:
+        """What else runs as long as this replica does, by name. ``registry``: of all workers."""
+        recorder = event_recorder(management, clock=self._environment.clock, log=self._environment.log)
+
+        def warn(worker: str, reason: str, message: str) -> None:
+            if (origin := registry.origin_of(worker)) is not None:
+                warn_about_worker(recorder, origin, reason, message)
+
+        slots = UnheldSlots(
+            self.coordinator.unheld,
+            lambda: tuple(registry.workers),
+            is_spokesman=lambda: self.coordinator.is_spokesman,
+            warn=warn,
+            log=self._environment.log,
+        )
+        return ("look for slots that nobody holds", slots.run), ("send events about slots", recorder.run)
 
     def mirrorings(self) -> tuple[Mirroring, ...]:
         """Those that run here now."""

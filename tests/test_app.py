@@ -18,6 +18,7 @@ from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
 
 from mirror.app import Manager, _build, _tracing
+from mirror.connecting import Connections
 from mirror.controllers.mirroring_settings import mirroring_settings
 from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
@@ -50,8 +51,9 @@ def thawed(frozen_again: None) -> Iterator[None]:
 
 
 async def manager_on(wire: Wire, **changes: object) -> Manager:
-    settings = Settings(**changes)
-    return await _build(settings, client_of(wire), Environment(SystemClock(), get_log("test"), Metrics()))
+    metrics = Metrics()
+    connections = Connections(Settings(**changes), metrics)
+    return await _build(connections, client_of(wire), Environment(SystemClock(), get_log("test"), metrics))
 
 
 def holder(wire: Wire) -> str:
@@ -352,7 +354,8 @@ async def test_a_kueue_here_does_not_keep_it_from_starting(log_lines: list[dict[
         await plane.api.create(DEFINITIONS, clusters_definition())
         settings = Settings(kinds=(KindEntry(kind="JobSet"), KindEntry(kind="TrainJob")))
         environment = Environment(SystemClock(), get_log("test"), Metrics())
-        manager = await _build(settings, plane.client(peer="manager"), environment)
+        connections = Connections(settings, environment.metrics)
+        manager = await _build(connections, plane.client(peer="manager"), environment)
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as scope:
             scope.create_task(manager.run(stop), name="manager")

@@ -19,6 +19,7 @@ from mirror.connecting import Connections
 from mirror.controllers.tracing import Traces
 from mirror.kinds.declared.choosing import kinds_of
 from mirror.kube.client import Client
+from mirror.kube.limits import Limiter
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.terms import Terms
@@ -48,6 +49,7 @@ class ToWorld:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.limiter = Limiter(0, 1, LoopClock().monotonic)
 
     async def management(self, permit: WritePermit | None) -> Client:
         return client_of(self._world.management, permit=permit)

@@ -52,8 +52,9 @@ if TYPE_CHECKING:
     from mirror.controllers.dependency_rounds import DependencyRounds  # only where something goes along
     from mirror.controllers.namespace_policies import NamespacePolicies  # only where they are read
 
-FLUSH_SECONDS = 2.0
-"""Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
+ENDING_SECONDS = 2.0
+"""So long what is being worked on, and then events, are waited for at the end: less than what lies between the renew
+deadline and the end of a lease, since who leads next must not meet us."""
 COMPARE_WORKERS_SECONDS = 60.0
 HOLD_SECONDS = 10.0
 """For no longer, once each worker had its first chance, is nobody placed since who else waits is being found out."""
@@ -203,15 +204,28 @@ class Mirroring:
         async with asyncio.TaskGroup() as around:
             settling = around.create_task(self._settle(), name="settle")
             sending = around.create_task(self.recorder.run(), name="send events")
+            work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
+            working = around.create_task(work, name="work")
+            beside = around.create_task(self._work_beside(), name="work beside")
             try:
-                await self._work_for_ever()
+                await asyncio.wait({working, beside}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                self.queue.close()
-                self._state.intake.end_leading()
-                self._parts.moves.end_leading()
+                ends_at = asyncio.get_running_loop().time() + ENDING_SECONDS
                 settling.cancel()
-                await self.recorder.flush(FLUSH_SECONDS)
+                await self._finish(working, beside)
+                await self.recorder.flush(max(0.0, ends_at - asyncio.get_running_loop().time()))
                 sending.cancel()
+
+    async def _finish(self, working: asyncio.Task[None], beside: asyncio.Task[None]) -> None:
+        """Begin nothing more, and wait for what is under way: nobody who leads next knows what becomes of it."""
+        self.queue.close()
+        self._state.intake.end_leading()
+        try:
+            await asyncio.wait({working}, timeout=ENDING_SECONDS)
+        finally:
+            self._parts.moves.end_leading()
+            working.cancel()
+            beside.cancel()
 
     def _list_anew(self) -> None:
         self.informers.list_anew()
@@ -270,14 +284,11 @@ class Mirroring:
         found = self._state.workers.get(worker)
         return found is None or found.has_settled
 
-    async def _work_for_ever(self) -> None:
+    async def _work_beside(self) -> None:
+        """What gives the queue its keys, and what has none."""
         async with asyncio.TaskGroup() as scope:
             sweep = supervise("sweep", self._sweep, log=self._log, on_restart=self._metrics.on_task_restart)
             scope.create_task(sweep, name="sweep")
-            work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
-            scope.create_task(work, name="work")
-            passes = supervise("passes", self._state.intake.passes.run, log=self._log)
-            scope.create_task(passes, name="passes")
             share = self._state.share
             if (classes := self._parts.priority_classes) is not None and share.assigns:
                 read = supervise("PriorityClasses", classes.run, log=self._log)
@@ -295,15 +306,13 @@ class Mirroring:
             if share.follows:
                 clocks = supervise("leases", self._parts.leases.run, log=self._log)
                 scope.create_task(clocks, name="leases")
-            again = supervise("refusals", self._state.refusals.run, log=self._log)
-            scope.create_task(again, name="refusals")
-            unclaimed = supervise("unclaimed", self._parts.unclaimed.run, log=self._log)
-            scope.create_task(unclaimed, name="unclaimed")
             if not share.assigns:
                 unrecorded = supervise("unrecorded", self._read_unrecorded, log=self._log)
                 scope.create_task(unrecorded, name="unrecorded")
-            compare = supervise("compare workers", self._compare_workers, log=self._log)
-            scope.create_task(compare, name="compare workers")
+            by_key = (("refusals", self._state.refusals.run), ("unclaimed", self._parts.unclaimed.run))
+            over_all = (("passes", self._state.intake.passes.run), ("compare workers", self._compare_workers))
+            for name, work in (*by_key, *over_all):
+                scope.create_task(supervise(name, work, log=self._log), name=name)
 
     async def _read_unrecorded(self) -> None:
         """Sources that were listed before their mirrors, and have no record, are listed again: they are ours."""

@@ -21,12 +21,18 @@ MANAGEMENT = "management"
 
 
 async def connect_management(
-    path: str, *, limits: Limits, observer: Observer, context: str = "", permit: WritePermit | None = None
+    path: str,
+    *,
+    limits: Limits | Limiter,
+    observer: Observer,
+    context: str = "",
+    permit: WritePermit | None = None,
 ) -> Client:
     """A client for the management cluster. Nothing is sent yet.
 
     Args:
         path: kubeconfig files as in ``KUBECONFIG``; empty for the service account of our pod.
+        limits: its own, or the limiter that it shares with others.
         context: another context than the current one.
         permit: of the Lease that its writes need.
 
@@ -55,9 +61,14 @@ async def connect_worker(
     return _client(name, credentials, limits, observer, permit)
 
 
-def _client(
-    name: str, credentials: Credentials, limits: Limits, observer: Observer, permit: WritePermit | None
-) -> Client:
+def limiter_of(limits: Limits) -> Limiter:
+    """A limiter as the settings have it; call it in the running loop."""
     kept = 1 if limits.burst >= _LEAST_BURST_TO_KEEP_OF else 0
-    limiter = Limiter(limits.qps, limits.burst, asyncio.get_running_loop().time, kept=kept)
+    return Limiter(limits.qps, limits.burst, asyncio.get_running_loop().time, kept=kept)
+
+
+def _client(
+    name: str, credentials: Credentials, limits: Limits | Limiter, observer: Observer, permit: WritePermit | None
+) -> Client:
+    limiter = limits if isinstance(limits, Limiter) else limiter_of(limits)
     return Client(name, credentials, limiter, observer, permit=permit)

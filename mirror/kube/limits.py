@@ -1,6 +1,7 @@
 """How fast we may ask one cluster: a token bucket with a fast lane and a pause.
 
-Each cluster's ``client`` owns one ``Limiter`` (D12: a cluster that asks us to slow down slows nobody else down).
+Each worker's ``client`` owns one ``Limiter`` (D12: a cluster that asks us to slow down slows nobody else down); all
+clients of the management cluster in one process share one, which several managers divide among them (S12).
 Whether a refused request is tried again is not decided here but in ``runtime/loop``.
 """
 
@@ -39,8 +40,8 @@ class Limiter:
     def __init__(self, qps: float, burst: int, clock: Callable[[], float], *, kept: int = 0) -> None:
         if qps < 0 or burst < 1 or not 0 <= kept < burst:
             raise ValueError("qps must not be negative, burst must be at least 1, and more than what is kept of it")
-        self._qps = qps
-        self._burst = float(burst)
+        self._whole = qps, float(burst)
+        self._qps, self._burst = self._whole
         self._needed = 1.0 + kept
         """Tokens that must be there for a request that is not urgent; it takes one."""
         self._clock = clock
@@ -97,6 +98,19 @@ class Limiter:
         self._refill(now)
         self._paused_until = max(self._paused_until, now + min(max(seconds, 0.0), LONGEST_PAUSE_SECONDS))
         self._tokens = min(self._tokens, self._needed)
+        if self._alarm is not None:
+            self._set_alarm(now)
+
+    def divide(self, parts: int) -> None:
+        """From now on grant one of so many equal parts of the rate and of the burst: others grant the rest.
+
+        What has been saved up beyond that is forfeited; a burst is at least what one request needs.
+        """
+        now = self._clock()
+        self._refill(now)
+        qps, burst = self._whole
+        self._qps, self._burst = qps / parts, max(self._needed, burst / parts)
+        self._tokens = min(self._tokens, self._burst)
         if self._alarm is not None:
             self._set_alarm(now)
 

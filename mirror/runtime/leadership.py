@@ -16,15 +16,11 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, Protocol
-
-import msgspec
 
 from mirror.kube import requests
 from mirror.kube.errors import (
     AlreadyExists,
-    BadAnswer,
     Conflict,
     Forbidden,
     Invalid,
@@ -39,9 +35,14 @@ from mirror.kube.errors import (
 from mirror.kube.permits import WritePermit
 from mirror.kube.resources import LEASES
 from mirror.model.endings import MustEnd
+from mirror.runtime.answered import answered
 from mirror.runtime.clock import Clock
+from mirror.runtime.lease_format import lease_of, micro_time
 from mirror.settings.schema import LeaderElection
 from mirror.telemetry.logs import Log
+
+ANSWER_SECONDS = 2.0
+"""So long who leaves waits for the answer to what it has written last, and then tries to hand the lease over."""
 
 
 class LeadershipLost(MustEnd):
@@ -130,6 +131,9 @@ class Leadership:
         self._guarded_at = float("inf")  # when the guard was asked last
         self._is_denied = False  # by the guard
         self._term = ("", 0)
+        self._is_open = False  # whether our name was written, and nobody knows whether it is there
+        self._is_leaving = False
+        self._freed = asyncio.Event()
         self.is_leader = False
         # Since when the API server fails to answer for the Lease; None: it does answer, or the Lease is another's.
         self._failing_since: float | None = None
@@ -141,16 +145,20 @@ class Leadership:
         """Which time of holding the lease this is: the same for nobody else, nor for us after losing it (S6)."""
         return self._term
 
+    def note_free(self) -> None:
+        """Somebody has seen that the lease is nobody's: it is tried at once."""
+        self._freed.set()
+
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, do the work while it is held, release it.
 
         Raises:
             LeadershipLost: the lease could not be kept; the work has ended before this is raised.
         """
-        await self._acquire()
-        self.is_leader = True
-        self._log.info("leading", identity=self._settings.identity)
         try:
+            await self._acquire()
+            self.is_leader = True
+            self._log.info("leading", identity=self._settings.identity)
             await self._work_while_renewing(work)
         finally:
             await asyncio.shield(self._end())
@@ -171,7 +179,10 @@ class Leadership:
             period = self._settings.retry_period_seconds
             # It is tried as soon as it may be free, unless something else keeps us from it: that takes its time.
             delay = min(period, self._until_free()) if is_worth_it else period
-            await asyncio.sleep(delay * (1 + 0.1 * self._chance.random()))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay * (1 + 0.1 * self._chance.random())):
+                    await self._freed.wait()
+            self._freed.clear()
 
     def _note_obstacle(self, error: KubeError | TimeoutError) -> None:
         """What waiting will not mend is logged once, and what ``obstacle`` says of readiness.
@@ -214,9 +225,20 @@ class Leadership:
         async with asyncio.TaskGroup() as scope:
             working = scope.create_task(_plain(work), name="leader's work")
             renewing = scope.create_task(renew(), name="renew lease")
-            working.add_done_callback(lambda _: renewing.cancel())
+            working.add_done_callback(lambda _: self._leave(renewing))
+            try:
+                await asyncio.wait({working})
+            except asyncio.CancelledError:
+                # The work may take a moment to end, and needs the lease for it.
+                working.cancel()
+                await asyncio.wait({working, renewing})
+                raise
         if lost:
             raise LeadershipLost(f"the lease {self._settings.name} could not be renewed in time")
+
+    def _leave(self, renewing: asyncio.Task[None]) -> None:
+        self._is_leaving = True
+        renewing.cancel()
 
     async def _renew_until_lost(self) -> None:
         """Return once the lease has not been renewed for the renew deadline, or is somebody else's."""
@@ -248,7 +270,7 @@ class Leadership:
                 return False
         if not (self.is_leader and self._body):
             try:
-                self._remember(await self._send(requests.get(LEASES, settings.name, namespace=settings.namespace)))
+                self._remember(await self._read())
             except NotFound:
                 return await self._create()
         if not may_take(self._seen, settings.identity, self._clock.boottime()):
@@ -256,7 +278,7 @@ class Leadership:
         wanted = requests.update(LEASES, settings.name, self._wanted(self._body), namespace=settings.namespace)
         asked_at = self._clock.boottime()
         try:
-            self._remember(await self._send(wanted))
+            await self._write(wanted)
         except (Conflict, NotFound):
             self._body = {}  # somebody else wrote or deleted it: look before the next try
             raise
@@ -267,7 +289,7 @@ class Leadership:
         create = requests.create(LEASES, self._wanted({}), namespace=self._settings.namespace)
         asked_at = self._clock.boottime()
         try:
-            self._remember(await self._send(create))
+            await self._write(create)
         except AlreadyExists:
             return False
         self._hold(asked_at)
@@ -290,21 +312,19 @@ class Leadership:
 
     async def _release(self) -> None:
         """Hand the lease over; whatever fails, it ends by itself after its duration."""
-        settings = self._settings
-        if not self._body or (self._body.get("spec") or {}).get("holderIdentity") != settings.identity:
+        is_ours = (self._body.get("spec") or {}).get("holderIdentity") == self._settings.identity
+        if not (is_ours or self._is_open):
             return
         # No work is left. The renew deadline may be over, and nobody else can hold the lease before its end.
-        ends = self._held_since + settings.duration_seconds
+        ends = self._held_since + self._settings.duration_seconds
         self._permit.extend(until=ends, ends=ends)
         with suppress(KubeError, TimeoutError):
-            async with asyncio.timeout(2.0):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 try:
-                    await self._hand_over(self._body)
+                    await self._hand_over(self._body if is_ours else await self._read())
                 except Conflict:
-                    # A renewal was cancelled after the server had carried it out: nobody has read the new version.
-                    await self._hand_over(
-                        await self._send(requests.get(LEASES, settings.name, namespace=settings.namespace))
-                    )
+                    # The server has carried out a renewal whose answer nobody has read.
+                    await self._hand_over(await self._read())
 
     async def _hand_over(self, body: dict[str, Any]) -> None:
         settings, spec = self._settings, body.get("spec") or {}
@@ -314,12 +334,32 @@ class Leadership:
         await self._send(requests.update(LEASES, settings.name, released, namespace=settings.namespace))
         self._log.info("lease released")
 
+    async def _read(self) -> dict[str, Any]:
+        return await self._send(requests.get(LEASES, self._settings.name, namespace=self._settings.namespace))
+
+    async def _write(self, request: requests.Request) -> None:
+        """Send what makes the lease ours. A renewal that takes too long is given up; who leaves hears its answer."""
+        await answered(
+            self._write_and_remember(request),
+            seconds=ANSWER_SECONDS,
+            is_patient=lambda: self._is_leaving or not self.is_leader,
+        )
+
+    async def _write_and_remember(self, request: requests.Request) -> None:
+        self._is_open = True
+        try:
+            self._remember(await self._send(request))
+        except (Conflict, AlreadyExists, NotFound):
+            self._is_open = False
+            raise
+        self._is_open = False
+
     async def _send(self, request: requests.Request) -> dict[str, Any]:
         # A request that is given up costs its connection, so where the server is slow one has to be waited for.
         deadline = max(2 * self._settings.retry_period_seconds, self._settings.renew_deadline_seconds / 2)
         # A renewal is a write like those that it permits; who does not lead yet is guarded by the resourceVersion.
         urgent = replace(request, urgent=True, deadline_seconds=deadline, any_replica=not self.is_leader)
-        return _lease_of(await self._sender.send(urgent))
+        return lease_of(await self._sender.send(urgent))
 
     def _remember(self, body: dict[str, Any]) -> None:
         self._body = body
@@ -331,7 +371,7 @@ class Leadership:
             self._seen = Sighting(holder, version, self._clock.boottime(), duration)
 
     def _wanted(self, body: dict[str, Any]) -> dict[str, Any]:
-        settings, now = self._settings, _micro_time(self._clock.now())
+        settings, now = self._settings, micro_time(self._clock.now())
         spec = dict(body.get("spec") or {})
         # Who has lost it and takes it again begins anew, too.
         changes_hands = not self.is_leader or spec.get("holderIdentity") != settings.identity
@@ -349,24 +389,5 @@ class Leadership:
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec | wanted}
 
 
-def _lease_of(answer: bytes) -> dict[str, Any]:
-    """A lease as it came.
-
-    Raises:
-        BadAnswer: it is none.
-    """
-    try:
-        found = msgspec.json.decode(answer, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswer("the response is not a Lease") from error
-    if not all(isinstance(found.get(part) or {}, dict) for part in ("metadata", "spec")):
-        raise BadAnswer("the response is not a Lease: metadata or spec is not an object")
-    return found
-
-
 async def _plain(work: Callable[[], Awaitable[None]]) -> None:
     await work()
-
-
-def _micro_time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

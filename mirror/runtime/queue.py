@@ -164,7 +164,7 @@ class WorkQueue(Generic[K]):
 
     def add_when_quiet(self, key: K) -> None:
         """Want this key once little else is to be done, at the latest after a while as a look: nobody waits for it."""
-        if self._is_quiet() or self._closed:
+        if self._is_quiet():
             self.look(key)
         elif key not in self._since and key not in self._later:
             self._later[key] = None
@@ -185,7 +185,7 @@ class WorkQueue(Generic[K]):
                 await self._quiet.wait()
 
     def _is_quiet(self) -> bool:
-        return len(self._since) + len(self._working) < QUIET_KEYS
+        return self._closed or len(self._since) + len(self._working) < QUIET_KEYS
 
     def retry(self, key: K, *, at_least_seconds: float = 0.0, is_outage: bool = False) -> float:
         """Want this key again after its own growing delay; return the delay in seconds.
@@ -277,8 +277,9 @@ class WorkQueue(Generic[K]):
                 self.look(next(iter(self._later)))
 
     def close(self) -> None:
-        """Stop handing out keys."""
+        """Stop handing out keys: who waits until little is to be done waits no more."""
         self._closed = True
+        self._quiet.set()
         self._recovered.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,1 +1,1 @@
-"""Several active managers (S1–S11, decisions 0025 and 0031), where ``sharding.slots`` is over 1: who works on what."""
+"""Several active managers (S1–S13, decisions 0025 and 0031), where ``sharding.slots`` is over 1: who works on what."""

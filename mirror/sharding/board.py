@@ -100,6 +100,11 @@ class LeaseBoard:
         seen = self._seen.get(lease)
         return None if seen is None else Sighting(seen.holder, seen.version, seen.at, seen.duration_seconds)
 
+    def managers(self, now: float) -> int | None:
+        """How many managers there are, ready or not; None: our own Leases are not seen renewed, so nobody's may be."""
+        there = {seen.holder for name, seen in self._seen.items() if _is_a_managers(name) and seen.is_live(now)}
+        return len(there) if self.me in there else None
+
     def assigner(self, now: float) -> str:
         """Who assigns workers; empty: nobody."""
         seen = self._seen.get(names.LEASE)
@@ -110,9 +115,10 @@ class LeaseBoard:
 
         Replicas with other settings, or without slots, work on all that these would work on.
         """
-        assigner = self.assigner(now)
-        if not assigner:
-            return "no replica assigns workers yet"
+        return self._other_number(now) if self.assigner(now) else "no replica assigns workers yet"
+
+    def _other_number(self, now: float) -> str:
+        """Who works with another number of slots than ours; empty: nobody does."""
         if problem := self.foreign_assigner(now):
             return problem
         for name, seen in self._seen.items():
@@ -144,6 +150,19 @@ class LeaseBoard:
         ready = {member: now - since for member, since in self._member_since.items()}
         return Board(self.me, self.slots, ready, holders, free)
 
+    def unheld(self, now: float) -> Mapping[int, float]:
+        """Slots that nobody works on, by index, and for how many seconds.
+
+        None while that is not known: our own Leases are not seen renewed, or another number of slots is in force.
+        """
+        is_known = self.managers(now) is not None and not self._other_number(now)
+        return self.board(now).free_for if is_known else {}
+
+    def is_spokesman(self, now: float) -> bool:
+        """Whether it is us who say to users what all replicas see: who assigns; without one, the first of all."""
+        first = min((holder for holder, _ in self._members(now)), default="")
+        return (self.assigner(now) or first) == self.me
+
     def until_next_end(self, now: float) -> float | None:
         """Seconds until the next Lease ends if nobody renews it; None: none is held."""
         ends = [seen.at + seen.duration_seconds - now for seen in self._seen.values() if seen.is_live(now)]
@@ -153,6 +172,11 @@ class LeaseBoard:
         for name, seen in self._seen.items():
             if is_member_lease(name) and seen.is_live(now):
                 yield seen.holder, seen
+
+
+def _is_a_managers(lease: str) -> bool:
+    """Whether a Lease of this name is of what mirrors: others may have theirs in our namespace."""
+    return lease == names.LEASE or is_member_lease(lease) or slot_of_lease(lease) is not None
 
 
 def observed_lease(found: Object, at: float) -> ObservedLease:

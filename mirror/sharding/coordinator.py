@@ -1,4 +1,4 @@
-"""Takes slots, works on those that it holds, and gives them back: the shell around ``claims`` (S3–S5, S9).
+"""Takes slots, works on those that it holds, and gives them back: the shell around ``claims`` (S3–S5, S9, S12).
 
 Each slot is led on its own: its work begins when its Lease is taken, with nothing that was known before (S7), and ends
 before the Lease can be another's. Losing one ends that work alone, not the process.
@@ -7,13 +7,14 @@ before the Lease can be another's. Losing one ends that work alone, not the proc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import NotFound
+from mirror.kube.limits import Limiter
 from mirror.kube.objects import Object
 from mirror.kube.permits import WritePermit
 from mirror.kube.resources import LEASES
@@ -27,6 +28,7 @@ from mirror.runtime.supervise import supervise
 from mirror.sharding.board import LeaseBoard, observed_lease, slots_of, slots_said
 from mirror.sharding.claims import decide
 from mirror.sharding.membership import MemberSettings, Membership
+from mirror.sharding.rates import Parts
 from mirror.sharding.slots import Slot, slot_of_worker, term_id
 
 LOOK_SECONDS = 5.0
@@ -83,19 +85,23 @@ class _Held:
 class Coordinator:
     """One replica among several."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of one replica
         self,
         client: Client,
         settings: ShardingSettings,
         work: Work,
         *,
         is_ready: Callable[[], bool],
+        limiter: Limiter,
         address: Callable[[], str] = lambda: "",
         environment: Environment,
     ) -> None:
-        """``client``: without a permit; what it writes are Leases, each guarded by its resourceVersion.
+        """Not running yet.
 
-        ``address``: where others ask this replica for what only it knows; empty: nowhere.
+        Args:
+            client: without a permit; what it writes are Leases, each guarded by its resourceVersion.
+            limiter: of all that this replica sends to the management cluster beside those: its part of a sum (S12).
+            address: where others ask this replica for what only it knows; empty: nowhere.
         """
         self._client = client
         self._settings = settings
@@ -105,6 +111,9 @@ class Coordinator:
         self._environment = environment
         member = settings.member
         self._board = LeaseBoard(member.identity, member.slots)
+        # Before it has seen the others, there may be as many as slots.
+        self._limiter, self._parts = limiter, Parts(member.slots, settings.duration_seconds)
+        self._limiter.divide(self._parts.note(None, self._clock.boottime()))
         self._membership = Membership(
             client, member, is_ready=is_ready, address=address, clock=self._clock, log=self._log
         )
@@ -113,6 +122,7 @@ class Coordinator:
         self._informer = Informer(scope, Store({}), client=lambda: client, hooks=hooks)
         self._changed = asyncio.Event()
         self._held: dict[int, _Held] = {}
+        self._assigning: Leadership | None = None
         self._obstacle = ""
         environment.metrics.before_scrape(self._count_holders)
 
@@ -160,6 +170,16 @@ class Coordinator:
         """Where a replica is asked for what only it knows, as it says itself; empty: it is not there, or does not."""
         return self._board.address_of(member, self._clock.boottime())
 
+    def unheld(self) -> Mapping[Slot, float]:
+        """The slots that nobody works on, as far as that is known, and for how many seconds."""
+        slots = self._settings.member.slots
+        return {Slot(index, slots): seconds for index, seconds in self._board.unheld(self._clock.boottime()).items()}
+
+    @property
+    def is_spokesman(self) -> bool:
+        """Whether it is this replica that says to users what all see."""
+        return self._board.is_spokesman(self._clock.boottime())
+
     async def read_term(self, worker: str) -> str:
         """In which term the slot of a worker is held, as its Lease says now; empty: nobody holds it.
 
@@ -195,7 +215,7 @@ class Coordinator:
         async with asyncio.TaskGroup() as scope:
             watch = supervise("watch Leases", self._informer.run, log=self._log)
             scope.create_task(watch, name="watch Leases")
-            scope.create_task(self._assign(), name="assign")
+            assigning = scope.create_task(self._assign(), name="assign")
             member = scope.create_task(self._membership.run(), name="member")
             try:
                 await self._coordinate(scope)
@@ -203,8 +223,11 @@ class Coordinator:
                 member.cancel()
                 with suppress(asyncio.CancelledError):
                     await member
-                for held in self._held.values():
-                    held.task.cancel()
+                assigning.cancel()
+                for index in self._held:
+                    self._give_back(index)
+                # A task that is cancelled once more would not end its work in order.
+                await asyncio.wait({assigning, *(held.task for held in self._held.values())})
 
     # -- what is seen -------------------------------------------------------------------------------------------------
 
@@ -212,6 +235,8 @@ class Coordinator:
         now = self._clock.boottime()
         if new is not None:
             self._board.note(new, now)
+            if new.metadata.name == names.LEASE and not self._board.assigner(now) and self._assigning is not None:
+                self._assigning.note_free()  # nothing else may be taken before somebody assigns
         elif old is not None:
             self._board.remove(old.metadata.name, now)
         self._changed.set()
@@ -234,6 +259,7 @@ class Coordinator:
     def _look(self, scope: asyncio.TaskGroup) -> float:
         """Take and give back what is due now; the seconds until the next look."""
         now, board = self._clock.boottime(), self._board
+        self._limiter.divide(self._parts.note(board.managers(now), now))
         self._note_obstacle(board.obstacle(now))
         if board.foreign_assigner(now):
             for index in list(self._held):
@@ -248,7 +274,7 @@ class Coordinator:
             if index not in self._held:
                 self._claim(index, scope)
         for index in decision.give_back:
-            # What is just being taken leads first: if it ended here, its Lease would name us until it has run out.
+            # What is just being taken leads first: given back before, it would only be taken once more.
             if index in self._held and self._held[index].leadership.is_leader:
                 self._give_back(index)
         waits = (LOOK_SECONDS, decision.look_again_seconds, board.until_next_end(now))
@@ -292,7 +318,7 @@ class Coordinator:
         """Assign workers whenever nobody else does."""
         while True:
             permit = WritePermit(self._clock.boottime)
-            leadership = self._leadership(names.LEASE, permit)
+            leadership = self._assigning = self._leadership(names.LEASE, permit)
             with suppress(LeadershipLost):
                 await leadership.run(self._work_with(None, leadership, permit))
             self._log.warning("assigning lost")

@@ -15,8 +15,10 @@ from mirror.kube import requests
 from mirror.kube.errors import KubeError, NotFound
 from mirror.kube.resources import LEASES
 from mirror.model import names
+from mirror.runtime.answered import answered
 from mirror.runtime.clock import Clock
 from mirror.runtime.leadership import Sender
+from mirror.runtime.lease_format import micro_time
 from mirror.sharding.board import slots_said
 from mirror.telemetry.logs import Log
 
@@ -64,12 +66,15 @@ class Membership:
         """Renew it, until cancelled."""
         try:
             while True:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._settings.renew_seconds):
-                        await self._renew()
+                await answered(self._renew_in_time(), seconds=GOODBYE_SECONDS)
                 await asyncio.sleep(self._settings.renew_seconds)
         finally:
             await asyncio.shield(self._leave())
+
+    async def _renew_in_time(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.renew_seconds):
+                await self._renew()
 
     async def _renew(self) -> None:
         settings = self._settings
@@ -77,7 +82,7 @@ class Membership:
         spec = {
             "holderIdentity": settings.identity,
             "leaseDurationSeconds": max(1, round(settings.duration_seconds)),
-            "renewTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "renewTime": micro_time(self._clock.now()),
         }
         try:
             patch = {"metadata": metadata, "spec": spec}

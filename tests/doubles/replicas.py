@@ -17,6 +17,7 @@ from doubles.world import World
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.kube.client import Client
+from mirror.kube.limits import Limiter
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.terms import Terms
@@ -58,9 +59,11 @@ class SharingProcess:
     How it reaches clusters, and as who, subclasses say.
     """
 
-    def __init__(self, name: str, slots: int, environment: Environment) -> None:
+    def __init__(self, name: str, slots: int, environment: Environment, limiter: Limiter | None = None) -> None:
+        """``limiter``: of the management cluster, to be divided; None: no limit."""
         self.name = name
         self.environment = environment
+        self.limiter = limiter or Limiter(0, 1, environment.clock.monotonic)
         self.is_ready = True
         self.address = ""
         """Where it is asked for what only it knows, as its Lease says."""
@@ -70,6 +73,7 @@ class SharingProcess:
             self._work,
             is_ready=lambda: self.is_ready,
             address=lambda: self.address,
+            limiter=self.limiter,
             environment=environment,
         )
         self.instances = Instances(self._build, slots=slots, terms=self.coordinator.terms, environment=environment)
@@ -113,15 +117,20 @@ class SharingProcess:
 class Replica(SharingProcess):
     """One in a ``World``, by its name."""
 
-    def __init__(self, world: World, name: str, *, slots: int = SLOTS, **changes: Any) -> None:
-        """``changes``: of the settings, as in ``doubles.managers.settings_of``."""
+    def __init__(
+        self, world: World, name: str, *, slots: int = SLOTS, limits: tuple[float, int] = (0, 1), **changes: Any
+    ) -> None:
+        """``limits``: ``qps`` and ``burst``; ``changes``: of the settings, as in ``doubles.managers.settings_of``."""
         self.world = world
         self._changes = changes
-        super().__init__(name, slots, Environment(LoopClock(), get_log("mirror"), Metrics()))
+        clock = LoopClock()
+        limiter = Limiter(*limits, clock.monotonic)
+        super().__init__(name, slots, Environment(clock, get_log("mirror"), Metrics()), limiter)
 
     def management(self, holding: Holding | None) -> Client:
-        permit = holding.permit if holding is not None else None
-        return client_of(self.world.management, peer=self.name, permit=permit)
+        if holding is None:
+            return client_of(self.world.management, peer=self.name)
+        return client_of(self.world.management, limiter=self.limiter, peer=self.name, permit=holding.permit)
 
     async def worker(self, holding: Holding, name: str, kubeconfig: bytes) -> Client:
         return await self.world.connect(name, kubeconfig, peer=self.name, permit=holding.permit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from multidict import CIMultiDict
 
@@ -55,6 +56,13 @@ class Sent:
         return self.verb not in ("get", "list", "watch")
 
 
+class GivenUp(NamedTuple):
+    """A request that was sent, whose sender was cancelled before there was an answer."""
+
+    peer: str
+    request: Asked
+
+
 @dataclass
 class Wire:
     """The way to one server, for all its clients."""
@@ -67,6 +75,8 @@ class Wire:
     """How many seconds later what a peer writes is carried out, whatever has become of that peer by then."""
     coming: list[Asked] = field(default_factory=list)
     """What is on its way like that."""
+    given_up: list[GivenUp] = field(default_factory=list)
+    """For whose answers their senders wait no more, though they may still come."""
 
     def __post_init__(self) -> None:
         self._skewed = SkewedClock(self.clock)
@@ -159,12 +169,19 @@ class MemoryTransport(memory.MemoryTransport):
 
     def __init__(self, wire: Wire, *, peer: str = "") -> None:
         super().__init__(wire.way, peer=peer)
-        self._late, self._coming = wire.late, wire.coming
+        self._late, self._coming, self._given_up = wire.late, wire.coming, wire.given_up
         self._name = peer
         self._on_the_way = memory.MemoryTransport(wire.way, peer=f"late {peer}")
         self._sent: set[asyncio.Task[Answer]] = set()
 
     async def exchange(self, request: Asked, headers: CIMultiDict[str], most_bytes: int) -> Answer:
+        try:
+            return await self._exchange(request, headers, most_bytes)
+        except asyncio.CancelledError:
+            self._given_up.append(GivenUp(self._name, request))
+            raise
+
+    async def _exchange(self, request: Asked, headers: CIMultiDict[str], most_bytes: int) -> Answer:
         seconds = self._late.get(self._name, 0.0)
         if not seconds or request.method == "GET":
             return await super().exchange(request, headers, most_bytes)
@@ -188,13 +205,19 @@ class MemoryTransport(memory.MemoryTransport):
 
 
 def client_of(
-    wire: Wire, name: str = "", *, qps: float = 0, peer: str = "", permit: WritePermit | None = None
+    wire: Wire,
+    name: str = "",
+    *,
+    qps: float = 0,
+    limiter: Limiter | None = None,
+    peer: str = "",
+    permit: WritePermit | None = None,
 ) -> Client:
-    """A client of that server that may ask so many times a second, 0 for no limit."""
+    """A client of that server that may ask so many times a second, 0 for no limit, or as a limiter says."""
     return Client(
         name or wire.server.name,
         Credentials(Endpoint(f"https://{wire.server.name}", None), Identity()),
-        Limiter(qps, 1, wire.clock.monotonic),
+        limiter or Limiter(qps, 1, wire.clock.monotonic),
         transport=MemoryTransport(wire, peer=peer),
         permit=permit,
         wall=wire.clock.wall,

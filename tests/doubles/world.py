@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from doubles import managers
 from doubles.clock import LoopClock
+from doubles.crashes import until_killed
 from doubles.jobs import Body, JobController
 from doubles.managers import HOME, settings_of, worker_secret
 from doubles.transport import Wire, client_of, wire_to
@@ -212,7 +213,7 @@ async def standby_of(
 async def manager_of(world: World, **changes: Any) -> AsyncIterator[RunningManager]:
     """Run a manager; leaving kills it, as a crash would."""
     async with standby_of(world, LoopClock(), **changes) as manager:
-        manager.start(manager.mirroring.lead(), "lead")
+        manager.start(until_killed(manager.mirroring.lead), "lead")
         await asyncio.sleep(0.5)
         yield manager
 

@@ -12,10 +12,12 @@ import random
 import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import structlog
+from doubles.crashes import until_killed
 from doubles.managers import HOME, conditions, settings_of, worker_secret
 
 from mirror.controllers.mirroring import Mirroring
@@ -145,7 +147,8 @@ class FlowWorld:
         registry = self.registry = mirroring.registry
         try:
             async with asyncio.TaskGroup() as scope:
-                for name, work in (("sources", mirroring.watch), ("workers", registry.run), ("lead", mirroring.lead)):
+                lead = partial(until_killed, mirroring.lead)
+                for name, work in (("sources", mirroring.watch), ("workers", registry.run), ("lead", lead)):
                     restarts = self.metrics.on_task_restart
                     scope.create_task(supervise.supervise(name, work, log=log, on_restart=restarts), name=name)
         finally:

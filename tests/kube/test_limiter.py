@@ -226,3 +226,35 @@ async def test_nonsense_is_refused(qps: float, burst: int) -> None:
     """Settings are checked elsewhere; this is for programmers."""
     with pytest.raises(ValueError, match="must"):
         limiter(qps, burst)
+
+
+async def test_a_part_of_a_limit_has_its_part_of_the_burst() -> None:
+    """S12: and gets the whole back when it is divided no more, without what it would have saved up meanwhile."""
+    limits = limiter(20, 6)
+    limits.divide(2)
+    assert await served_at(limits, 5) == [0.0, 0.0, 0.0, 0.1, 0.2]
+    await asyncio.sleep(10)
+    limits.divide(1)
+    assert limits.describe().tokens == pytest.approx(3.0)
+    await asyncio.sleep(10)
+    assert await served_at(limits, 8) == [0.0] * 6 + [0.05, 0.1]
+
+
+async def test_who_waits_is_served_at_the_rate_that_a_limit_has_by_then() -> None:
+    limits = limiter(10, 1)
+    serving = asyncio.ensure_future(served_at(limits, 4))
+    await asyncio.sleep(0.15)
+    limits.divide(2)
+    assert await serving == [0.0, 0.1, 0.25, 0.45]
+
+
+async def test_a_limit_in_many_parts_grants_single_requests() -> None:
+    limits = limiter(1000, 10, kept=1)
+    limits.divide(100)
+    assert await served_at(limits, 3) == [0.0, 0.1, 0.2]
+
+
+async def test_a_limit_that_is_none_has_no_parts() -> None:
+    limits = limiter(0, 1)
+    limits.divide(3)
+    assert await served_at(limits, 100) == [0.0] * 100

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from doubles.clock import LoopClock
 from doubles.refusals import Refused
-from doubles.transport import Fault, Wire, client_of, wire_to
+from doubles.transport import Fault, Sent, Wire, client_of, wire_to
 
 from mirror.kube import requests
 from mirror.kube.errors import Unreachable
@@ -428,3 +428,97 @@ async def test_a_server_that_fails_with_the_lease_for_long_is_an_obstacle() -> N
     await asyncio.sleep(5)
     assert (one.obstacle, work.is_at_work) == ("", True)
     await stopped(task)
+
+
+SLOW_SECONDS = 0.3
+"""One way."""
+
+
+def slow(wire: Wire, identity: str, guard: Other | None = None) -> asyncio.Task[None]:
+    """Somebody who takes the lease over a slow way: it is read after 0.6 seconds, and taken after as many again."""
+    wire.faults.latency_seconds = SLOW_SECONDS
+    settings = LeaseSettings(HOME, "lease", identity, guard=guard)
+    taking = Leadership(client_of(wire, peer=identity), settings, clock=LoopClock(), log=get_log("test"))
+    return asyncio.ensure_future(taking.run(Worked()))
+
+
+def free(wire: Wire) -> None:
+    spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
+    wire.server.put("leases", {"metadata": {"name": "lease", "namespace": HOME}, "spec": spec})
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["created", "updated"])
+@pytest.mark.parametrize("seconds", [0.2, 0.4, 0.8, 1.1], ids=["reads", "has read", "writes", "has written"])
+async def test_a_taking_that_is_cancelled_leaves_the_lease_free(seconds: float, is_there: bool) -> None:
+    """Whoever has taken it, and does not know it yet, gives it back: others would wait until it ends."""
+    wire = wire_to("c")
+    if is_there:
+        free(wire)
+    taking = slow(wire, "me")
+    await asyncio.sleep(seconds)
+    await stopped(taking)
+    assert holder(wire) == ""
+    await asyncio.sleep(60)
+    assert holder(wire) == ""
+    assert [one for one in wire.given_up if one.request.method != "GET"] == []
+
+
+@pytest.mark.parametrize("fault", [Fault.LOSE_ANSWER, Fault.LOSE_REQUEST])
+async def test_a_taking_whose_answer_never_comes_leaves_the_lease_free(fault: Fault) -> None:
+    wire = wire_to("c")
+    free(wire)
+    taking = slow(wire, "me")
+    wire.arrange("update", "leases", fault)
+    await asyncio.sleep(1.1)
+    began = asyncio.get_running_loop().time()
+    await stopped(taking)
+    assert asyncio.get_running_loop().time() - began < 5
+    assert holder(wire) == ""
+
+
+async def test_who_is_cancelled_before_it_takes_the_lease_takes_it_no_more() -> None:
+    wire, other = wire_to("c"), Other()
+    other.takes_seconds = 5.0
+    taking = slow(wire, "me", other)
+    await asyncio.sleep(2)
+    await stopped(taking)
+    assert [sent.verb for sent in wire.sent] == []
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2], ids=["carried out", "answered soon"])
+async def test_who_leaves_hears_what_became_of_its_last_renewal(seconds: float) -> None:
+    """Cut off, it might be carried out at any time."""
+    wire = wire_to("c")
+    leading = slow(wire, "me")
+    await asyncio.sleep(5)
+    renewals = len(renewals_of(wire))
+    for _ in range(400):
+        await asyncio.sleep(0.01)
+        if len(renewals_of(wire)) > renewals:
+            break
+    await asyncio.sleep(seconds)
+    await stopped(leading)
+    assert holder(wire) == ""
+    assert [one for one in wire.given_up if one.request.method != "GET"] == []
+
+
+def renewals_of(wire: Wire) -> list[Sent]:
+    """Those that have arrived."""
+    return [sent for sent in wire.sent if sent.writes]
+
+
+async def test_who_takes_a_moment_to_leave_keeps_the_lease_until_then() -> None:
+    """What it does in that moment is done as the leader: nobody else begins meanwhile, however long it takes."""
+    wire, work, permit = wire_to("c"), Worked(), WritePermit(LoopClock().boottime)
+    work.stops_in = 30.0
+    leadership = Leadership(
+        client_of(wire), LeaseSettings(HOME, "lease", "me"), clock=LoopClock(), log=get_log("test"), permit=permit
+    )
+    leading = asyncio.ensure_future(leadership.run(work))
+    await asyncio.sleep(5)
+    leading.cancel()
+    for _ in range(29):
+        await asyncio.sleep(1)
+        assert (permit.seconds_left() > 0, holder(wire)) == (True, "me")
+    await asyncio.wait({leading})
+    assert (permit.seconds_left(), holder(wire)) == (0.0, "")

@@ -12,6 +12,7 @@ import pytest
 from doubles.clock import LoopClock
 from doubles.transport import Wire, client_of, wire_to
 
+from mirror.kube.limits import Limiter
 from mirror.model import names
 from mirror.runtime.environment import Environment
 from mirror.sharding.coordinator import Coordinator, Holding, ShardingSettings
@@ -56,7 +57,13 @@ def replica(wire: Wire, work: Work, name: str, slots: int = 4, address: Callable
         await work(name, holding)
 
     return Coordinator(
-        client_of(wire, peer=name), settings, works, is_ready=lambda: True, address=address, environment=environment
+        client_of(wire, peer=name),
+        settings,
+        works,
+        is_ready=lambda: True,
+        limiter=Limiter(0, 1, environment.clock.monotonic),
+        address=address,
+        environment=environment,
     )
 
 

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from webhook_asking import UID, review
 
 from mirror.app import _build
+from mirror.connecting import Connections
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.http_services import http_services
 from mirror.model import names
@@ -178,7 +179,8 @@ async def test_the_settings_of_a_manager_say_which_policies_its_webhook_takes(
         workers=Workers(on_loss_allowed=("Wait", "Reschedule")),
     )
     management = client_of(wire_to("management"))
-    manager = await _build(settings, management, Environment(SystemClock(), get_log("test"), Metrics()))
+    environment = Environment(SystemClock(), get_log("test"), Metrics())
+    manager = await _build(Connections(settings, environment.metrics), management, environment)
     async with http_services(settings, management, manager, on_page=lambda port: None):
         (address,) = [line["listen"] for line in log_lines if line["event"] == "serving"]
         asked = job(annotations={names.ON_WORKER_LOSS: policy})
