@@ -387,9 +387,8 @@ async def test_who_assigns_looks_again_at_a_kind_that_is_mirrored_again(monkeypa
         for definition in (clusters_definition(), train_jobs()):
             await plane.api.create(DEFINITIONS, definition)
         settings = Settings(kinds=(KindEntry(kind="TrainJob"),), sharding=Sharding(slots=2))
-        monkeypatch.setattr("mirror.app.Connections", lambda settings, metrics: ToPlane(settings, plane))
         environment = Environment(SystemClock(), get_log("test"), Metrics())
-        manager = await _build(settings, plane.client(peer="manager"), environment)
+        manager = await _build(ToPlane(settings, plane), plane.client(peer="manager"), environment)
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as scope:
             scope.create_task(manager.run(stop), name="manager")
