@@ -100,7 +100,7 @@ class OwnAddress:
     def trust(self) -> Trust:
         """The same as they have of us."""
         found = self.certificates
-        return Trust(b"", "") if found is None else Trust(found.authority, found.name)
+        return Trust(b"", "") if found is None else Trust(found.authority or found.certificate, found.name)
 
 
 @asynccontextmanager

@@ -19,12 +19,18 @@ class Bounds:
     """Other requests to one worker at once."""
     answer_seconds: float = 10.0
     """How long a worker may take to answer."""
-    peer_seconds: float = 20.0
-    """How long another manager may take to answer, or to begin with a log; it has bounds of its own."""
-    peer_bytes: int = 8 * 2**20
+    peer_seconds: float = 15.0
+    """How long another manager may take to answer, or to begin with a log."""
+    peer_decide_seconds: float = 12.0
+    """How long it may take for that until it says itself what did not answer."""
+    peer_job_seconds: float = 5.0
+    """How long it may take for a Job itself, of which something is known here."""
+    peer_bytes: int = 16 * 2**20
     """Of its answer, but for logs."""
-    requests_of_peer: int = 8
-    """To one other manager at once, but for logs."""
+    requests_of_peer: int = 32
+    """To one other manager at once, but for logs; about one worker they are as many as ``calls_of_worker``."""
+    requests_of_one: int = 4
+    """Of those, by one person."""
     decide_seconds: float = 25.0
     """How long it may take until a request is answered, or its log begins."""
     follow_seconds: float = 3_600.0

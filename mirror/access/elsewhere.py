@@ -18,7 +18,7 @@ import msgspec
 from mirror.access.answers import StatusError
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON, NoAnswer, Peers, pieces_of, read_refusal
+from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers, TooMany, pieces_of, read_refusal
 from mirror.access.request_parsing import Asked, Question
 from mirror.batch.syntax import subdomain_problems
 from mirror.kinds.base import Kind
@@ -104,20 +104,25 @@ class Elsewhere:
             raise StatusError(503, f"manager {self._members.me} is not the one that {found.does}; retry")
         return found
 
-    async def answer(self, owner: Owner, kind: Kind, question: Question, asked: Asked) -> bytes:
+    async def answer(self, owner: Owner, kind: Kind, question: Question, asked: Asked, *, person: str) -> bytes:
         """What the owner says: the body of its answer.
 
         Raises:
-            StatusError: as it says, or 503, which names what is not known.
+            StatusError: as it says, or 503, which names what is not known, or 429.
         """
+        bounds = self._bounds
+        seconds = bounds.peer_seconds if question.what else bounds.peer_job_seconds
         try:
+            caller = Caller(_authorization(asked), person, owner.worker)
             found = await self._peers.answer(
-                self._address(owner), _path(kind, question), _query(asked), _authorization(asked)
+                self._address(owner), _path(kind, question), _query(asked), caller, seconds=seconds
             )
         except NoAnswer as error:
             raise _unavailable(owner, str(error)) from error
+        except TooMany as error:
+            raise StatusError(429, f"{error}; retry in one second", retry_after_seconds=1) from error
         if found.status != 200:
-            raise _refused(found.status, found.body, found.headers)
+            raise _refused(owner, found.status, found.body, found.headers)
         return found.body
 
     async def log(
@@ -138,7 +143,7 @@ class Elsewhere:
             )
             if opened.status != 200:
                 body = await read_refusal(opened, most_bytes=bounds.peer_bytes, seconds=bounds.peer_seconds)
-                raise _refused(opened.status, body, opened.headers)
+                raise _refused(owner, opened.status, body, opened.headers)
         except (NoAnswer, KubeError) as error:
             raise _unavailable(owner, str(error)) from error
         pod = opened.headers.get(POD_HEADER, "")
@@ -186,7 +191,7 @@ def _unavailable(owner: Owner, because: str) -> StatusError:
     return StatusError(503, f"{owner} {because}", retry_after_seconds=5)
 
 
-def _refused(status: int, body: bytes, headers: Mapping[str, str]) -> StatusError:
+def _refused(owner: Owner, status: int, body: bytes, headers: Mapping[str, str]) -> StatusError:
     """As the other manager says, which reviewed the caller itself."""
     try:
         said = msgspec.json.decode(body, type=_Status)
@@ -196,5 +201,5 @@ def _refused(status: int, body: bytes, headers: Mapping[str, str]) -> StatusErro
     after = headers.get("Retry-After", "")
     seconds = int(after) if re.fullmatch("[0-9]{1,3}", after) else 0
     details = {key: value for key, value in (said.details or {}).items() if key != "retryAfterSeconds"}
-    message = said.message or f"another manager answers {status}"
+    message = said.message or f"{owner} answers {status}"
     return StatusError(code, message, details=details, retry_after_seconds=seconds)

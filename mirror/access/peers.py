@@ -37,12 +37,27 @@ class NoAnswer(Exception):
     """A manager was not asked, or did not answer; the text says why, to follow its name."""
 
 
+class TooMany(Exception):
+    """A manager was not asked, since many requests to it are under way already; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks for what, as far as it is bounded."""
+
+    authorization: str
+    """The caller's, passed on unchanged."""
+    person: str
+    worker: str
+    """Of what is asked for; empty: of none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What another manager has to show: it has the same certificate as we, or its authority is the same."""
+    """What another manager has to show: a certificate of the same authority as ours or, without one, the same."""
 
     authority: bytes
-    """PEM; empty: not known."""
+    """PEM: our authority, or our certificate; empty: there is none."""
     name: str
     """A name of our own certificate; empty: it has none."""
 
@@ -55,27 +70,29 @@ class Peers:
         self._trust = trust
         self._own_address = own_address
         self._bounds = bounds
-        self._under_way: Counter[str] = Counter()
-        """Requests but for logs, by address."""
+        self._under_way: Counter[tuple[str, ...]] = Counter()
+        """Requests but for logs, by address, and with that by worker and by person."""
         self._context: tuple[bytes, ssl.SSLContext] | None = None
 
-    async def answer(self, address: str, path: str, query: tuple[tuple[str, str], ...], authorization: str) -> Answer:
+    async def answer(
+        self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller, *, seconds: float
+    ) -> Answer:
         """A whole answer, whatever its status.
 
         Args:
             address: as the manager's Lease has it.
             path: percent-encoded.
             query: not encoded.
-            authorization: the caller's, passed on unchanged.
+            seconds: how long it may take.
 
         Raises:
             NoAnswer: there is none that can be used.
+            TooMany: it is not asked now.
         """
-        bounds = self._bounds
-        request = Request("get", "GET", path, query, deadline_seconds=bounds.peer_seconds)
-        with self._counted(address), self._failures():
-            async with self._connected(address) as transport, asyncio.timeout(bounds.peer_seconds):
-                found = await transport.exchange(request, _headers(authorization), bounds.peer_bytes)
+        request = Request("get", "GET", path, query, deadline_seconds=seconds)
+        with self._counted(address, caller), self._failures(seconds):
+            async with self._connected(address) as transport, asyncio.timeout(seconds):
+                found = await transport.exchange(request, _headers(caller.authorization), self._bounds.peer_bytes)
         if not found.headers.get("Content-Type", "").startswith(JSON_TYPE):
             raise NoAnswer("answers something else than JSON")
         return found
@@ -90,30 +107,36 @@ class Peers:
         """
         request = Request("get", "GET", path, query, deadline_seconds=seconds)
         async with self._connected(address) as transport, AsyncExitStack() as stack:
-            with self._failures():
+            with self._failures(self._bounds.peer_seconds):
                 async with asyncio.timeout(self._bounds.peer_seconds):
                     found = await stack.enter_async_context(transport.open(request, _headers(authorization)))
             yield found
 
     @contextmanager
-    def _counted(self, address: str) -> Iterator[None]:
-        """Raises NoAnswer: too many requests to it are under way."""
-        if self._under_way[address] >= self._bounds.requests_of_peer:
-            raise NoAnswer("has too many requests under way")
-        self._under_way[address] += 1
+    def _counted(self, address: str, caller: Caller) -> Iterator[None]:
+        """One worker that hangs, or one person, keeps nobody else from what another worker has (D12)."""
+        bounds = self._bounds
+        counted = {
+            (address, "worker", caller.worker): (bounds.calls_of_worker, f"about worker {caller.worker}"),
+            (address, "person", caller.person): (bounds.requests_of_one, f"of {caller.person}"),
+            (address,): (bounds.requests_of_peer, "to that manager"),
+        }
+        for key, (most, whose) in counted.items():
+            if self._under_way[key] >= most:
+                raise TooMany(f"{most} requests {whose} are under way")
+        self._under_way.update(counted.keys())
         try:
             yield
         finally:
-            self._under_way[address] -= 1
-            if not self._under_way[address]:
-                del self._under_way[address]
+            self._under_way.subtract(counted.keys())
+            self._under_way = +self._under_way
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _failures(self, seconds: float) -> Iterator[None]:
         try:
             yield
         except TimeoutError:
-            raise NoAnswer(f"does not answer within {self._bounds.peer_seconds:g} s") from None
+            raise NoAnswer(f"does not answer within {seconds:g} s") from None
         except KubeError as error:
             raise NoAnswer(f"does not answer: {describe(error)}") from error
 
@@ -130,8 +153,12 @@ class Peers:
     def _verifying(self) -> tuple[ssl.SSLContext, str]:
         trust = self._trust()
         if not trust.authority or not trust.name:
-            lacks = "authority (ca.crt beside https.certFile)" if not trust.authority else "name in our certificate"
+            lacks = "certificate of ours" if not trust.authority else "name in our certificate"
             raise NoAnswer(f"cannot be verified: there is no {lacks}")
+        try:
+            trust.name.encode("idna")  # as TLS does, which would raise that once connected
+        except UnicodeError:
+            raise NoAnswer("cannot be verified: the first name in our certificate is no host name") from None
         if self._context is None or self._context[0] != trust.authority:
             try:
                 self._context = trust.authority, client_context(ca_pem=trust.authority)
@@ -190,6 +217,8 @@ def _server(address: str, own_address: str) -> str:
     try:
         host, port = split_address(address)
         found = ipaddress.ip_address(host)
+        if getattr(found, "scope_id", None):
+            raise ValueError(host)  # of an interface, which is looked up by its name
     except ValueError:
         raise NoAnswer("has an address that is no IP address and port") from None
     because = judge_address(found)

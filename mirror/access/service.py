@@ -24,6 +24,7 @@ from mirror.access.going_along import GoingAlong
 from mirror.access.logs import Cut, Logs, Out
 from mirror.access.looking import Looking
 from mirror.access.mirrors import Mirror, Mirrors
+from mirror.access.peers import PASSED_ON
 from mirror.access.request_parsing import Asked, Question
 from mirror.access.reviews import Person, Reviews
 from mirror.access.sources import AccessSources
@@ -137,7 +138,7 @@ class Access:
             StatusError: it is not sent.
         """
         try:
-            async with asyncio.timeout(self._bounds.decide_seconds):
+            async with asyncio.timeout(self._seconds_to_decide(asked)):
                 person, question = await self._admit(asked, line)
                 kind = question.kind
                 if kind is None:
@@ -154,6 +155,10 @@ class Access:
             raise StatusError(504, "no answer in time") from None
         except KubeError as error:  # an object in a cache that cannot be read: a worker may send anything
             raise StatusError(502, f"the stored object cannot be read: {describe(error)}") from error
+
+    def _seconds_to_decide(self, asked: Asked) -> float:
+        """Less where another manager waits for it, which would blame us for what did not answer here."""
+        return self._bounds.peer_decide_seconds if PASSED_ON in asked.headers else self._bounds.decide_seconds
 
     async def _admit(self, asked: Asked, line: _Line) -> tuple[Person, Question]:
         """The caller and the request.
@@ -265,11 +270,14 @@ class Access:
 
             return send
         try:
-            return _sending(Answer(200, await self._elsewhere.answer(owner, kind, question, line.asked)))
+            return _sending(
+                Answer(200, await self._elsewhere.answer(owner, kind, question, line.asked, person=person.name))
+            )
         except StatusError as refused:
             if question.what or refused.code in (401, 403):
                 raise
-            return _sending(whole(self._job(kind, question) | {"unavailable": refused.message}))
+            missing = f"{owner} has not answered: {refused.message}" if owner.member not in refused.message else ""
+            return _sending(whole(self._job(kind, question) | {"unavailable": missing or refused.message}))
 
     # -- logs ---------------------------------------------------------------------------------------------------------
 

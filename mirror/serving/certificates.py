@@ -102,6 +102,11 @@ class Certificates:
         return self._material.authority if self._material is not None else b""
 
     @property
+    def certificate(self) -> bytes:
+        """What is served (PEM); empty: nothing yet."""
+        return self._material.pair.certificate if self._material is not None else b""
+
+    @property
     def name(self) -> str:
         """The first name that the certificate is good for; empty: it has none. All replicas have the same one."""
         return renewing.first_name(self._material.pair) if self._material is not None else ""

@@ -14,19 +14,22 @@ import pytest
 from mirror.access.answers import Answer, StatusError, refusal
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON, NoAnswer, Peers, Trust, pieces_of
+from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers, TooMany, Trust, pieces_of
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access, Reply
 from mirror.access.web import routes
+from mirror.http_services import OwnAddress
 from mirror.kube.errors import KubeError
 from mirror.serving import https
 from mirror.serving.certificates import Certificates, Material
-from mirror.serving.x509 import Authority
+from mirror.serving.x509 import Authority, KeyPair
+from mirror.settings.schema import Settings
 from mirror.telemetry.logs import get_log
 
 OURS, OTHERS = (Authority.new(name, now=datetime.now(UTC)) for name in ("ours", "others"))
 NAME = "jobmirror.jobmirror-system.svc"
 TOKEN = "Bearer token-of-ann"
+ANN = Caller(TOKEN, "ann", "east")
 BOUNDS = Bounds(peer_seconds=10.0, peer_bytes=1_000)
 
 Handling = Callable[[Asked, Reply], Coroutine[Any, Any, None]]
@@ -38,9 +41,13 @@ class Served:
 
     authority: Authority
     name: str
+    given: KeyPair | None = None
+    """Served without its authority; None: a new one, with it."""
     every_seconds: float = 3600.0
 
     async def look(self) -> Material:
+        if self.given is not None:
+            return Material(self.given)
         return Material(self.authority.issue_server([self.name]), self.authority.certificate)
 
 
@@ -57,8 +64,10 @@ class Owner:
 
 
 @asynccontextmanager
-async def serving(handling: Handling, *, by: Authority = OURS, name: str = NAME) -> AsyncIterator[tuple[Owner, str]]:
-    certificates = Certificates(Served(by, name), log=get_log("test"))
+async def serving(
+    handling: Handling, *, by: Authority | Served = OURS, name: str = NAME
+) -> AsyncIterator[tuple[Owner, str]]:
+    certificates = Certificates(by if isinstance(by, Served) else Served(by, name), log=get_log("test"))
     await certificates.load()
     owner = Owner(handling)
     app = https.application(routes(cast(Access, owner)))
@@ -76,7 +85,9 @@ async def says_so(_: Asked, reply: Reply) -> None:
 
 async def test_a_request_is_passed_on_with_the_callers_token_and_marked() -> None:
     async with serving(says_so) as (owner, address):
-        found = await peers().answer(address, "/v1/namespaces/a/jobs/b/pods", (("limit", "5"),), TOKEN)
+        found = await peers().answer(
+            address, "/v1/namespaces/a/jobs/b/pods", (("limit", "5"),), ANN, seconds=BOUNDS.peer_seconds
+        )
 
     assert (found.status, found.body) == (200, b'{"items":[]}')
     (asked,) = owner.asked
@@ -89,7 +100,7 @@ async def test_a_refusal_is_an_answer() -> None:
         await reply.whole(refusal(StatusError(429, "too many", retry_after_seconds=3)))
 
     async with serving(refuse) as (_, address):
-        found = await peers().answer(address, "/v1/jobs", (), TOKEN)
+        found = await peers().answer(address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds)
 
     assert (found.status, found.headers["Retry-After"]) == (429, "3")
 
@@ -102,7 +113,7 @@ async def test_who_cannot_show_our_certificate_sees_no_token(by: Authority, name
     """Whoever writes a Lease that leads to a server of theirs gets a handshake, and nothing in it."""
     async with serving(says_so, by=by, name=name) as (owner, address):
         with pytest.raises(NoAnswer, match=r"does not answer: .*certificate"):
-            await peers().answer(address, "/v1/jobs", (), TOKEN)
+            await peers().answer(address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds)
         with pytest.raises(NoAnswer, match=r"does not answer: .*certificate"):
             async with peers().opened(address, "/v1/jobs", (), TOKEN, seconds=10):
                 pass
@@ -110,14 +121,39 @@ async def test_who_cannot_show_our_certificate_sees_no_token(by: Authority, name
     assert owner.asked == []
 
 
+async def test_without_an_authority_the_same_certificate_is_one_of_ours() -> None:
+    """``https.certFile`` without ``ca.crt`` beside it, as ACME's are; another one of that authority will not do."""
+    shown = Served(OURS, NAME, OURS.issue_server([NAME]))
+    own = OwnAddress(Settings())
+    own.certificates = Certificates(shown, log=get_log("test"))
+    await own.certificates.load()
+    same = Peers(own.trust, lambda: "127.0.0.1:8443", BOUNDS)
+    async with serving(says_so, by=shown) as (_, address):
+        assert (await same.answer(address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds)).status == 200
+    async with serving(says_so) as (owner, address):
+        with pytest.raises(NoAnswer, match=r"does not answer: .*certificate"):
+            await same.answer(address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds)
+        assert owner.asked == []
+
+
+@pytest.mark.parametrize("name", [".a", "x..y", "a" * 64])
+async def test_a_name_that_is_no_host_name_is_said(name: str) -> None:
+    async with serving(says_so) as (owner, address):
+        with pytest.raises(NoAnswer, match="no host name"):
+            await peers(trust=Trust(OURS.certificate, name)).answer(
+                address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds
+            )
+        assert owner.asked == []
+
+
 @pytest.mark.parametrize(
     ("trust", "why"),
-    [(Trust(b"", NAME), "authority"), (Trust(OURS.certificate, ""), "name in our certificate")],
+    [(Trust(b"", NAME), "certificate of ours"), (Trust(OURS.certificate, ""), "name in our certificate")],
 )
 async def test_without_something_to_verify_by_nobody_is_asked(trust: Trust, why: str) -> None:
     async with serving(says_so) as (owner, address):
         with pytest.raises(NoAnswer, match=f"cannot be verified: there is no {why}"):
-            await peers(trust=trust).answer(address, "/v1/jobs", (), TOKEN)
+            await peers(trust=trust).answer(address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds)
 
     assert owner.asked == []
 
@@ -130,6 +166,7 @@ async def test_without_something_to_verify_by_nobody_is_asked(trust: Trust, why:
         ("10.0.0.1", "no IP address and port"),
         ("10.0.0.1:8443/v1", "no IP address and port"),
         ("user@10.0.0.1:8443", "no IP address and port"),
+        ("[fe80::1%eth0]:8443", "no IP address and port"),
         ("169.254.169.254:443", "link-local"),
         ("[fd00:ec2::254]:443", "metadata service"),
         ("0.0.0.0:8443", "unspecified"),
@@ -139,7 +176,7 @@ async def test_without_something_to_verify_by_nobody_is_asked(trust: Trust, why:
 )
 async def test_only_addresses_that_managers_have_are_connected_to(address: str, why: str) -> None:
     with pytest.raises(NoAnswer, match=why):
-        await peers(own="10.0.0.2:8443").answer(address, "/v1/jobs", (), TOKEN)
+        await peers(own="10.0.0.2:8443").answer(address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds)
 
 
 async def test_an_answer_that_is_too_long_is_none() -> None:
@@ -148,7 +185,7 @@ async def test_an_answer_that_is_too_long_is_none() -> None:
 
     async with serving(flood) as (_, address):
         with pytest.raises(NoAnswer, match="an answer of more than 1000 bytes"):
-            await peers().answer(address, "/v1/jobs", (), TOKEN)
+            await peers().answer(address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds)
 
 
 async def test_who_is_silent_is_not_waited_for() -> None:
@@ -158,30 +195,46 @@ async def test_who_is_silent_is_not_waited_for() -> None:
     async with serving(hang) as (_, address):
         soon = peers(replace(BOUNDS, peer_seconds=0.3))
         with pytest.raises(NoAnswer, match=r"does not answer within 0\.3 s"):
-            await soon.answer(address, "/v1/jobs", (), TOKEN)
+            await soon.answer(address, "/v1/jobs", (), ANN, seconds=0.3)
         with pytest.raises(NoAnswer, match=r"does not answer within 0\.3 s"):
             async with soon.opened(address, "/v1/jobs", (), TOKEN, seconds=60):
                 pass
 
 
-async def test_only_so_many_wait_for_one() -> None:
-    """One that hangs holds a few requests of ours, and nobody else's."""
+@pytest.mark.parametrize(
+    ("bounds", "kept", "lets_through"),
+    [
+        (replace(BOUNDS, calls_of_worker=1), Caller(TOKEN, "bob", "east"), Caller(TOKEN, "ann", "west")),
+        (replace(BOUNDS, requests_of_one=1), Caller(TOKEN, "ann", "west"), Caller(TOKEN, "bob", "east")),
+        (replace(BOUNDS, requests_of_peer=1), Caller(TOKEN, "bob", "west"), None),
+    ],
+    ids=["about one worker", "of one person", "to one manager"],
+)
+async def test_only_so_many_wait(bounds: Bounds, kept: Caller, lets_through: Caller | None) -> None:
+    """One worker that hangs, or one person, holds a few requests of ours, and nobody else's (D12)."""
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def wait(_: Asked, reply: Reply) -> None:
-        begun.set()
-        await go_on.wait()
+    async def wait(asked: Asked, reply: Reply) -> None:
+        if "other" not in asked.target:
+            begun.set()
+            await go_on.wait()
         await reply.whole(Answer(200, b"{}"))
 
     async with serving(wait) as (_, address), asyncio.TaskGroup() as scope:
-        asking = peers(replace(BOUNDS, requests_of_peer=1))
-        first = scope.create_task(asking.answer(address, "/v1/jobs", (), TOKEN))
+        asking = peers(bounds)
+
+        async def ask(path: str, caller: Caller) -> int:
+            return (await asking.answer(address, path, (), caller, seconds=bounds.peer_seconds)).status
+
+        first = scope.create_task(ask("/v1/jobs", ANN))
         await begun.wait()
-        with pytest.raises(NoAnswer, match="too many requests"):
-            await asking.answer(address, "/v1/jobs", (), TOKEN)
+        with pytest.raises(TooMany, match=r"1 requests .* are under way"):
+            await ask("/v1/other", kept)
+        if lets_through is not None:
+            assert await ask("/v1/other", lets_through) == 200
         go_on.set()
-        assert (await first).status == 200
-        assert (await asking.answer(address, "/v1/jobs", (), TOKEN)).status == 200
+        assert await first == 200
+        assert await ask("/v1/jobs", kept) == 200
 
 
 async def test_a_log_comes_as_it_is_written_and_one_that_is_cut_does_not_look_whole() -> None:

@@ -17,7 +17,7 @@ from slot_world import SLOTS, SlotProcess, SlotWorld
 from mirror.access.bounds import Bounds
 from mirror.access.elsewhere import Elsewhere
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON, NoAnswer, Peers
+from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access
 from mirror.access.sources import AccessSources
@@ -55,8 +55,10 @@ class Ways:
     accesses: dict[Replica, Access] = field(default_factory=dict)
     passed: list[Passed] = field(default_factory=list)
 
-    async def answer(self, address: str, path: str, query: tuple[tuple[str, str], ...], authorization: str) -> Answer:
-        got, asking = Got(), self._asking(address, path, query, authorization)
+    async def answer(
+        self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller, *, seconds: float
+    ) -> Answer:
+        got, asking = Got(), self._asking(address, path, query, caller.authorization)
         await self._while_alive(address, asking(got))
         assert got.answer is not None
         return Answer(got.answer.status, dict(got.answer.headers), got.answer.body)
