@@ -24,6 +24,7 @@ from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
 from mirror.kube.client import Client
+from mirror.kube.connect import limiter_of
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.endings import CannotStart
@@ -371,6 +372,7 @@ class ToPlane:
 
     def __init__(self, settings: Settings, plane: ControlPlane) -> None:
         self.settings = settings
+        self.limiter = limiter_of(settings.management)
         self._plane = plane
 
     async def management(self, permit: WritePermit | None) -> Client:

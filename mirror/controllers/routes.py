@@ -277,7 +277,12 @@ class Routes:
     def _note_end(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> None:
         """An end that was seen is stored in any case, so it is kept until then (D7)."""
         uid, was = source.metadata.uid, self._memories.of(source.metadata.uid).ended
-        if was is mirror or not kind.summary(mirror).is_finished:
+        if was is mirror:
+            return
+        if not kind.summary(mirror).is_finished:
+            # Only ends that may be withdrawn are: of others this is an older version, from a server that lags behind.
+            if was is not None and was.metadata.uid == mirror.metadata.uid and kind.has_ended_for_now(was):
+                self._memories.set(uid, ended=None, ended_seen_at=0.0, is_failure_untold=False)
             return
         if self._is_left_behind(worker, kind, source, mirror):
             return

@@ -7,6 +7,7 @@ most; nothing here is ever met by one that is what it says it is, but for object
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mirror.kube.errors import TooLarge
@@ -46,6 +47,15 @@ def exceeds(data: bytes, most: int = MOST_VALUES) -> bool:
     if plain.count(b'"') > 4 * most:
         return True
     return _count(b"".join(plain.split(b'"')[::2])) > most
+
+
+def amount(value: object) -> int:
+    """How many lists, members and items a decoded part has: as ``exceeds`` counts, but for those in texts."""
+    if isinstance(value, Mapping):
+        return 1 + len(value) + sum(map(amount, value.values()))
+    if isinstance(value, list):
+        return 1 + len(value) + sum(map(amount, value))
+    return 0
 
 
 def _count(data: bytes) -> int:

@@ -16,6 +16,8 @@ MAY = {
     "conftest.py do_without": "fails where MIRROR_REQUIRE_…=1 says so",
     "e2e/conftest.py pytest_pyfunc_call": "existing clusters alone, which CI has none of: they are never broken",
     "e2e/kind_choice.py each": "kinds that a run chooses (make kinds); their manifests and statuses are tested without",
+    "e2e/test_kind_lives.py test_pods_of_what_an_app_wrapper_holds_are_found_and_their_logs": "as kind_choice.py",
+    "e2e/test_kinds_not_built_in.py test_a_jax_job_is_run_here_whatever_it_says": "as kind_choice.py",
     "e2e/test_kueue.py": "a program or clusters that are named by hand; tests/flows/test_queues plays what it does",
 }
 

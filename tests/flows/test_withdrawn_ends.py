@@ -100,3 +100,28 @@ async def test_an_end_that_stays_is_stored_and_its_mirror_left_as_it_is(world: F
     await world.until(lambda: is_broken(world))
     await asyncio.sleep(5)
     assert not await is_paused(world, worker)
+
+
+@in_world(WithdrawnWorld)
+async def test_an_end_that_was_withdrawn_unstored_is_not_stored_when_its_worker_is_lost(world: FlowWorld) -> None:
+    """The management cluster takes no status while it is there: later, what was kept of it is no end any more."""
+    worker = await begin(world)
+    refused = StatusError(failure(500, "InternalError", "etcd"))
+    here = world.planes["management"].faults
+    here.arrange(refused, Which("patch", "drills"), times=10_000)
+    await say(world, worker, broken("FailedJobs"))
+    await world.until(lambda: is_paused(world, worker))
+    await say(world, worker)
+
+    async def is_resumed() -> bool:
+        return not await is_paused(world, worker)
+
+    await world.until(is_resumed)
+    world.planes[worker].faults.cut_off()
+    here.clear()
+    await asyncio.sleep(300)
+    assert not await is_broken(world)
+    world.planes[worker].faults.restore()
+    await asyncio.sleep(60)
+    assert not await is_broken(world)
+    await world.management.api.delete(f"{PATH}/train")

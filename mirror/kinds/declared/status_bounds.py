@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mirror.kube.amounts import exceeds
+from mirror.kube.amounts import amount
 from mirror.kube.objects import Object
 
 Json = Any
@@ -25,10 +25,14 @@ LEAST_ROOM_BYTES = 8 * 1024
 MOST_VALUES = 16_000
 """Of one status. Managed fields name each of them anew, and an object of more than ``amounts.MOST_VALUES`` is not read
 whole, not by us either."""
+_SURELY_FITS_BYTES = MOST_VALUES
+"""A value takes a byte at least."""
 _MOST_MANAGED = 3
 """Managed fields take at most about so many times what they are about."""
 _MEMBER_BYTES, _ITEM_BYTES = 9, 40
 """Of managed fields: of one member, and of one item of a list whose items have a key, beside what these are called."""
+_AROUND_BYTES = 4
+"""A member's quotes, colon and comma."""
 _KEYS = ("name", "type")
 _encode = msgspec.json.encode
 
@@ -50,19 +54,19 @@ def bounded(status: dict[str, Json], limit: int, room: int | None) -> tuple[dict
         limit: bytes of it that its kind takes.
         room: as ``room_beside`` has it.
     """
-    sizes = {key: len(_encode(value)) + len(key) for key, value in status.items()}
-    kept = dict(status)
-    while kept and _is_too_much(kept, sum(sizes[key] for key in kept), limit, room):
-        del kept[max(kept, key=lambda key: (key != "conditions", sizes[key]))]
+    sizes = {key: len(_encode(value)) + len(key) + _AROUND_BYTES for key, value in status.items()}
+    size = sum(sizes.values())
+    if size <= min(limit, _SURELY_FITS_BYTES) and (room is None or (1 + _MOST_MANAGED) * size <= room):
+        return status, 0
+    values = {key: 1 + amount(value) for key, value in status.items()}
+    managed = {key: managed_bytes({key: value}) for key, value in status.items()}
+    kept, count, stored = dict(status), 1 + sum(values.values()), size + sum(managed.values())
+    for key in sorted(kept, key=lambda key: (key == "conditions", -sizes[key])):
+        if size <= limit and count <= MOST_VALUES and (room is None or stored <= room):
+            break
+        del kept[key]
+        size, count, stored = size - sizes[key], count - values[key], stored - sizes[key] - managed[key]
     return kept, len(status) - len(kept)
-
-
-def _is_too_much(status: Mapping[str, Json], size: int, limit: int, room: int | None) -> bool:
-    if size > limit or exceeds(_encode(status), MOST_VALUES):
-        return True
-    if room is None or (1 + _MOST_MANAGED) * size <= room:
-        return False
-    return size + managed_bytes(status) > room
 
 
 def managed_bytes(value: Json) -> int:

@@ -158,7 +158,8 @@ def _without_twins(found: list[Json], schema: Schema) -> list[Json]:
             names = list(map(repr, found))
         case _:
             return found
-    return [one for at_, one in enumerate(found) if names.index(names[at_]) == at_]
+    firsts = {name: at_ for at_, name in reversed(list(enumerate(names)))}
+    return [one for at_, one in enumerate(found) if firsts[names[at_]] == at_]
 
 
 def _is_whole(value: Json) -> bool:
