@@ -102,6 +102,8 @@ def _need(value: object) -> str:
     kind, *resource, path = value.split(" ") if " " in value else ("", "")
     if not _KIND.fullmatch(kind) or len(resource) > 1 or not all(map(_RESOURCE.fullmatch, resource)):
         raise Unexpected
+    if not path.startswith(("spec.", "metadata.")):  # a resource whose path was forgotten looks like a path, too
+        raise Unexpected
     _path(path)
     return value
 

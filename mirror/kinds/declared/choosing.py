@@ -128,6 +128,13 @@ def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
     held = StoredSource(form, nothing).suspended_status(_SOME_TIME) or {}
     if form.end_of(held):
         found.append(Problem(f"{path}.suspended", "must not make a status that done takes for its end"))
+    not_begun = {"an object without a status": {}, "what suspended makes": held}
+    if entry.done.never:
+        not_begun["what lost makes"] = lost
+    for whose, status in not_begun.items():
+        if form.has_begun(status):
+            what = f"holds of {whose}; name what is there only once one has begun (!= holds of what is absent, too)"
+            found.append(Problem(f"{path}.started", what))
     return found
 
 

@@ -195,6 +195,12 @@ class Form(msgspec.Struct, frozen=True, dict=True):
         clauses = (part for one in (*self.failed, *self.succeeded) for part in one.parts)
         return tuple(dict.fromkeys(one.name for one in clauses if one.what == "condition"))
 
+    @cached_property
+    def telling(self) -> frozenset[str]:
+        """The fields of a status that tell of its end, or of that it has none yet."""
+        parts = [part for one in (*self.failed, *self.succeeded, *self.started) for part in one.parts]
+        return frozenset("conditions" if part.what else part.name.partition(".")[0].partition("[")[0] for part in parts)
+
     def seconds_to_live(self, spec: Mapping[str, Json]) -> int | None:
         """After its end; None: it stays until somebody deletes it."""
         path = self.entry.time_to_live

@@ -6,11 +6,13 @@ whose end did not fit in would never be over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import msgspec
 
+from mirror.batch import conditions as lists
+from mirror.batch import views
 from mirror.kube.amounts import amount
 from mirror.kube.objects import Object
 
@@ -31,6 +33,8 @@ _MOST_MANAGED = 3
 """Managed fields take at most about so many times what they are about."""
 _MEMBER_BYTES, _ITEM_BYTES = 9, 40
 """Of managed fields: of one member, and of one item of a list whose items have a key, beside what these are called."""
+BRIEF_CHARACTERS = 100
+"""Of a condition's message where all of it is too much: an end without its whole message is better than none."""
 _AROUND_BYTES = 4
 """A member's quotes, colon and comma."""
 _KEYS = ("name", "type")
@@ -46,27 +50,42 @@ def room_beside(source: Object, status_bytes: int) -> int | None:
     return max(LEAST_ROOM_BYTES, MOST_STORED_BYTES - RESERVED_BYTES - spec - len(_encode(source.metadata)))
 
 
-def bounded(status: dict[str, Json], limit: int, room: int | None) -> tuple[dict[str, Json], int]:
-    """Without its largest fields, as many as are too much, and how many these are; conditions go last.
+def bounded(
+    status: dict[str, Json], limit: int, room: int | None, *, telling: Container[str] = ()
+) -> tuple[dict[str, Json], int]:
+    """Without its largest fields, as many as are too much, and how many these are; what tells of its end goes last.
 
     Args:
-        status: of the worker.
+        status: of the worker; where its conditions are too much, their messages are shortened first.
+        telling: the fields that tell of its end; of others conditions go last.
         limit: bytes of it that its kind takes.
         room: as ``room_beside`` has it.
     """
+    kept = _bounded(status, limit, room, telling)
+    if "conditions" in status and "conditions" not in kept:
+        briefly = list(map(_brief, lists.of(status)))
+        kept = _bounded({**status, "conditions": briefly}, limit, room, telling)
+    return kept, len(status) - len(kept)
+
+
+def _bounded(status: dict[str, Json], limit: int, room: int | None, telling: Container[str]) -> dict[str, Json]:
     sizes = {key: len(_encode(value)) + len(key) + _AROUND_BYTES for key, value in status.items()}
     size = sum(sizes.values())
     if size <= min(limit, _SURELY_FITS_BYTES) and (room is None or (1 + _MOST_MANAGED) * size <= room):
-        return status, 0
+        return status
     values = {key: 1 + amount(value) for key, value in status.items()}
     managed = {key: managed_bytes({key: value}) for key, value in status.items()}
     kept, count, stored = dict(status), 1 + sum(values.values()), size + sum(managed.values())
-    for key in sorted(kept, key=lambda key: (key == "conditions", -sizes[key])):
+    for key in sorted(kept, key=lambda key: (key in telling, key == "conditions", -sizes[key])):
         if size <= limit and count <= MOST_VALUES and (room is None or stored <= room):
             break
         del kept[key]
         size, count, stored = size - sizes[key], count - values[key], stored - sizes[key] - managed[key]
-    return kept, len(status) - len(kept)
+    return kept
+
+
+def _brief(condition: Mapping[str, Json]) -> Mapping[str, Json]:
+    return {**condition, "message": views.text(condition.get("message"))[:BRIEF_CHARACTERS]}
 
 
 def managed_bytes(value: Json) -> int:

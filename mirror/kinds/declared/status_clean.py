@@ -71,7 +71,7 @@ def cleaned(form: Form, found: object, schema: StatusSchema | None = None, *, ro
             if at(status, place) is None:
                 status = without(status, place[:-1])
                 cut += 1
-    kept, dropped = bounded(status, form.entry.status.limit_bytes, room)
+    kept, dropped = bounded(status, form.entry.status.limit_bytes, room, telling=form.telling)
     return Cleaned(kept, cut + dropped)
 
 

@@ -169,6 +169,18 @@ WRONG = {
         + ["kinds[0].needs[2]: "],
     ),
     "a need of a resource that is none": (
+        "\n- {kind: TaskRun, needs: [Task tasks.v1.tekton.dev]}",
+        ["kinds[0].needs[0]: expected KIND PATH or KIND PLURAL.VERSION.GROUP PATH"],
+    ),
+    "a beginning that an empty status has": (
+        OWN + "  started: [phase!=Queued]\n",
+        ["kinds[0].started: holds of an object without a status", "kinds[0].started: holds of what suspended makes"],
+    ),
+    "a beginning that a lost one has for ever": (
+        "\n- {kind: RayCluster, started: [state=lost], lost: {set: {state: lost}}}",
+        ["kinds[0].started: holds of what lost makes"],
+    ),
+    "a resource of a need with a mistake": (
         "\n- {kind: TaskRun, needs: [Task tasks.tekton.dev spec.taskRef.name]}",
         ["kinds[0].needs[0]: expected KIND PATH or KIND PLURAL.VERSION.GROUP PATH"],
     ),

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mirror.kinds.declared.status_bounds import MOST_VALUES, bounded, managed_bytes
+from mirror.kinds.declared.status_bounds import BRIEF_CHARACTERS, MOST_VALUES, bounded, managed_bytes
 from mirror.kube.amounts import amount
 
 Json = Any
@@ -35,6 +35,21 @@ def test_the_largest_goes_first_and_conditions_last() -> None:
     assert bounded(status, 1_100, None) == ({name: status[name] for name in ("small", "conditions")}, 1)
     assert bounded(status, 1_000, None) == ({"conditions": status["conditions"]}, 2)
     assert bounded(status, 100, None) == ({}, 3)
+
+
+def test_what_tells_of_the_end_outlives_conditions() -> None:
+    """An AppWrapper's phase does, whose conditions may have 64 messages of 4 KiB."""
+    listed = [{"type": f"T{number}", "status": "True", "message": "m" * 2_000} for number in range(64)]
+    status: dict[str, Json] = {"conditions": listed, "phase": "Succeeded", "other": 1}
+    assert bounded(status, 1_000, None, telling={"phase"}) == ({"phase": "Succeeded"}, 2)
+    assert bounded(status, 1_000, None, telling={"conditions"})[0] == {}
+
+
+def test_messages_of_conditions_are_shortened_before_conditions_are_left_out() -> None:
+    listed = [{"type": "Failed", "status": "True", "reason": "BackoffLimit", "message": "m" * 2_000}]
+    kept, dropped = bounded({"conditions": listed, "restarts": 1}, 1_000, None, telling={"conditions"})
+    assert kept == {"conditions": [{**listed[0], "message": "m" * BRIEF_CHARACTERS}], "restarts": 1}
+    assert dropped == 0
 
 
 def test_values_count_whatever_they_are_called() -> None:
