@@ -167,6 +167,7 @@ async def test_what_a_lost_worker_was_to_end_starts_again_elsewhere_and_what_it_
 
         proxy.refuse()
         await _set_suspended(scene, PAUSED, is_so=True)
+        await scene.event(PAUSED, "Suspended")  # the document shows it, and events are sent a moment later
         await manager.kill()
         await set_deadline(scene, ENDS, 2)
         ended = await scene.mirror_until("east", ENDS, is_failed)

@@ -188,9 +188,13 @@ async def test_where_pods_may_run_is_changed_while_it_is_suspended(lives: Lives)
     await lives.set_policy(lives.kind.released)
     worker, mirror = await lives.until_running()
     assert mirror["metadata"]["uid"] == before["metadata"]["uid"]
-    pods = [pod for pod in await lives.pods(worker) if pod["status"]["phase"] == "Running"]
-    pods = [pod for pod in pods if lives.kind is not RAY_JOB or "ray.io/cluster" in pod["metadata"]["labels"]]
-    assert pods
+
+    async def running() -> list[Json]:
+        """What its status counts may be from before the suspension."""
+        pods = [pod for pod in await lives.pods(worker) if pod["status"]["phase"] == "Running"]
+        return [pod for pod in pods if lives.kind is not RAY_JOB or "ray.io/cluster" in pod["metadata"]["labels"]]
+
+    pods = await until(running)
     assert all(is_directed(pod["spec"]) for pod in pods)
     await lives.delete()
     await lives.until_no_mirror()

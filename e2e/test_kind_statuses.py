@@ -20,7 +20,7 @@ AT = "2026-03-01T12:00:00Z"
 async def test_no_status_that_we_write_is_refused(management: ControlPlane, name: str) -> None:
     """Valid and hostile ones in random sequences (D7); the command sees thousands of every kind."""
     async with management.client(user_agent="e2e-statuses") as client:
-        outcome = await play(client, name, 60)
+        outcome = await play(client, name, 150)
     assert not outcome.wrong, outcome.wrong[:3]
     assert not outcome.unseen
 
