@@ -20,7 +20,7 @@ from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
 from e2e.further_lives import APP_WRAPPER, FURTHER, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
 from e2e.jobs import Scene, annotation, job, until
-from e2e.lives import JOB_SET, MPI_JOB, Kind, Lives, directed, end, templates_of
+from e2e.lives import JOB_SET, MPI_JOB, Kind, Lives, directed, end
 from e2e.manager import ManagerProcess
 from e2e.people import Person, may_read, person
 from e2e.played_statuses import said, status_of
@@ -198,27 +198,6 @@ async def test_where_pods_may_run_is_changed_while_it_is_suspended(lives: Lives)
     assert all(is_directed(pod["spec"]) for pod in pods)
     await lives.delete()
     await lives.until_no_mirror()
-
-
-@kind_choice.each(of=[MPI_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB, RAY_JOB, RAY_CLUSTER])
-async def test_pod_templates_that_are_changed_while_it_runs_end_no_pod(lives: Lives) -> None:
-    """D9: where the definition takes that: the mirror has it, for pods that are made later, as it would be here."""
-    await lives.create(run_for="never")
-    worker, before = await lives.until_running()
-    pods = {pod["metadata"]["uid"] for pod in await lives.pods(worker)}
-    await direct(lives)
-
-    async def mirror() -> Json:
-        return (await lives.mirrors())[worker]
-
-    def has_all(found: Json) -> bool:
-        return all(is_directed(one["spec"]) for one in templates_of(lives.kind, found["spec"]))
-
-    found = await until(mirror, has_all, describe=lives.describe)
-    assert found["metadata"]["generation"] == before["metadata"]["generation"] + 1  # no suspension on the way
-    assert {pod["metadata"]["uid"] for pod in await lives.pods(worker)} == pods
-    await lives.until(lives.kind.is_running)
-    await lives.delete()
 
 
 @kind_choice.each(lambda kind: kind.held)

@@ -82,7 +82,7 @@ class Carry(Section, frozen=True):
 
     always: Annotated[tuple[str, ...], rules.PATHS] = ()
     suspended: Annotated[tuple[str, ...], rules.PATHS] = ()
-    """Only to a suspended mirror, for what its definition takes of no other: one that runs is suspended first."""
+    """Only while the mirror is suspended."""
 
 
 class StatusForm(Section, frozen=True):

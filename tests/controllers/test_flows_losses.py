@@ -307,11 +307,3 @@ async def test_a_worker_that_lies_is_bounded_by_what_the_api_takes() -> None:
         assert (status["succeeded"], status["startTime"]) == (2, start)
         assert "evil" not in status
         assert "StatusRefused" not in world.events()
-
-
-async def test_events_that_are_waiting_are_sent_before_a_manager_ends() -> None:
-    """What was told is not lost by a clean stop."""
-    async with two_workers() as (world, manager):
-        world.create(job("held", suspend=True))
-        await manager.settle(0.0015)
-    assert world.events() == ["Suspended"]

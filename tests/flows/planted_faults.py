@@ -77,8 +77,8 @@ FAULTS = (
     PlantedFault(
         "an end that was seen is forgotten",
         "controllers/routes.py",
-        "if was is mirror or not kind.summary(mirror).is_finished:",
-        "if True:",
+        "uid, was = source.metadata.uid, self._memories.of(source.metadata.uid).ended\n        if was is mirror:",
+        "uid, was = source.metadata.uid, self._memories.of(source.metadata.uid).ended\n        if True:",
     ),
     PlantedFault(
         "mirrors of a renamed worker are deleted",

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from declared_objects import POD, TRANSFORM, built_in_kind, condition, followed, job_set, mirror_of, sent, source_of
+from declared_objects import POD, TRANSFORM, built_in_kind, condition, job_set, mirror_of, source_of
 from doubles.patching import apply_json_patch
 
 from mirror.kinds.base import MirrorTransform, UnsupportedSpec
@@ -25,6 +25,11 @@ Json = dict[str, Any]
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 JOB_SET = built_in_kind("JobSet")
+
+
+def sent(operations: Any) -> dict[str, Any]:
+    """What a patch writes, by path; the note aside."""
+    return {one["path"]: one.get("value") for one in operations if one["path"] != "/metadata/annotations"}
 
 
 def test_a_mirror_is_the_source_without_what_would_keep_its_controller_from_it() -> None:
@@ -410,6 +415,13 @@ RAY: Json = {"groupName": "small", "replicas": 1, "template": POD}
 
 def ray_cluster(*groups: Json, **spec: Any) -> Json:
     return {"headGroupSpec": {"template": POD}, "workerGroupSpecs": list(groups or (RAY,)), **spec}
+
+
+def followed(kind: DeclaredKind, before: Json, after: Json, **metadata: Any) -> dict[str, Any]:
+    """What a patch writes to the mirror of a source that was changed."""
+    mirror = mirror_of(kind, source_of(kind, before))
+    changes = kind.changes(source_of(kind, after, **metadata), mirror, transform=TRANSFORM)
+    return sent(changes.operations) if changes is not None else {}
 
 
 SCALED: dict[str, tuple[Json, Json, dict[str, Any]]] = {
