@@ -211,7 +211,7 @@ def _workers(manager: ManagerState) -> Mapping[str, Worker]:
 def _publish(
     settings: Settings, management: Client, manager: ManagerState, certificates: Certificates, at: OwnAddress
 ) -> None:
-    """Where access is, and which kinds are mirrored, is told by whoever leads, once there is a port."""
+    """Where access is, and which kinds are mirrored, is published by whoever leads, once there is a port."""
     kinds = _kinds_told(settings)
     publisher = AddressPublisher(
         management,
