@@ -112,8 +112,9 @@ def test_what_has_a_version_of_its_own_is_cached_by_it(tmp_path: Path, monkeypat
     cache = build.cache_directory()
     assert build.cached("kube-apiserver") == cache / "kube-apiserver"
     assert build.cached("jobset-controller") == cache / f"jobset-{build.JOBSET}" / "jobset-controller"
-    operator = "training-operator"
-    assert build.cached(operator) == cache / f"{operator}-{build.TRAINING_OPERATOR}" / operator
+    operator = next(one for one in build.FURTHER if one.name == "training-operator")
+    assert operator.folder.endswith(f"-{build.TRAINING_OPERATOR}")
+    assert build.cached(operator.name) == cache / operator.folder / operator.name
     assert {one.name for one in build.missing(cache)} == {one.name for one in build.BINARIES}
     for one in build.BINARIES:
         one.path(cache).parent.mkdir(parents=True, exist_ok=True)
