@@ -35,6 +35,7 @@ from mirror.runtime.informer_states import (
     BackingOff,
     Listing,
     Phase,
+    Resuming,
     State,
     Watching,
     failures_after,
@@ -48,8 +49,8 @@ __all__ = ["Change", "Described", "Filter", "Informer", "Listener", "Phase", "Sc
 RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
 # Bookmarks come about once a minute by the API server's own design.
 SILENT_SECONDS = 150.0
-LISTING_SILENT_SECONDS = 30.0
-"""Nothing holds up a server that is to say what there is already, and nobody can work before."""
+UNANSWERED_SECONDS = 30.0
+"""Nothing holds up a server that is to say what there is already, or that it takes a watch; nobody can work before."""
 JUST_NOW_SECONDS = 1.0
 ABSENT_SECONDS = 15.0
 """Between two lists of a resource that is not served, where nobody knows when it is."""
@@ -295,7 +296,7 @@ class Informer:
                 self._can_stream_lists = False
 
     async def _watch(self) -> None:
-        self._begin_watching()
+        self._state = Resuming()
         async with self._events(initial=False) as events:
             await self._follow(events)
         self._note_heard()  # that it is over
@@ -312,11 +313,11 @@ class Informer:
             initial_events=initial,
         )
         # A list that is accepted may never come; where the version to go on from is known, there may be nothing to say.
-        on_accepted = (lambda: None) if initial else self._note_heard
+        on_accepted = (lambda: None) if initial else self._begin_watching
         return aclosing(watch(self._client(), request, silent_seconds=self._patience, on_accepted=on_accepted))
 
     def _patience(self) -> float:
-        return SILENT_SECONDS if isinstance(self._state, Watching) else LISTING_SILENT_SECONDS
+        return SILENT_SECONDS if isinstance(self._state, Watching) else UNANSWERED_SECONDS
 
     async def _take_all_listed(self, events: AsyncGenerator[WatchEvent, None]) -> bool:
         """Whether the list was whole when it ended."""
@@ -363,6 +364,7 @@ class Informer:
         self._heard_at = self._now()
 
     def _begin_watching(self) -> None:
+        self._note_heard()
         self._state = Watching(self._now())
 
     def _now(self) -> float:

@@ -25,8 +25,13 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class Resuming:
+    """It has asked for the changes since the last version, which a list or an earlier watch has shown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Watching:
-    """It follows changes from the last version, which a list or an earlier watch has shown."""
+    """It follows changes: the server has accepted that."""
 
     since: float
 
@@ -43,7 +48,7 @@ class Absent:
     """The resource is not served: what is known of it stays, nobody waits for it, and it is asked for again."""
 
 
-State = Listing | Watching | BackingOff | Absent
+State = Listing | Resuming | Watching | BackingOff | Absent
 
 
 class AttemptEnd(Enum):
@@ -85,7 +90,7 @@ def phase_of(state: State) -> Phase:
     match state:
         case Listing():
             return Phase.LISTING
-        case Watching():
+        case Resuming() | Watching():
             return Phase.WATCHING
         case BackingOff():
             return Phase.BACKING_OFF

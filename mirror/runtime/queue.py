@@ -43,6 +43,8 @@ FEWEST_STALE = 64
 """So many stale entries are not worth a look at the heap."""
 OUTAGE_LOOK_SECONDS = 1.0
 """During an outage one key is tried about this often, so that its end is seen."""
+MOST_AFTER_OUTAGE = 8
+"""So many failures at most, 0.64 s of ``RETRY``, a key counts that is refused where its server was away before."""
 
 
 class Closed(Exception):
@@ -191,11 +193,14 @@ class WorkQueue(Generic[K]):
         """Want this key again after its own growing delay; return the delay in seconds.
 
         With ``is_outage`` a server was away: it does not wait for its delay once another such key has gone well, and
-        one of them is tried every second.
+        one of them is tried every second. What failed then says little of the key itself: an API server that has just
+        started refuses what it allows a second later, when it has read its roles.
         """
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        failures = self._failures.get(key, 0) + 1
+        if self._in_outage.pop(key, None) is not None and not is_outage:
+            failures = min(failures, MOST_AFTER_OUTAGE)
+        self._failures[key] = failures
         delay = max(self._backoff.delay(failures), at_least_seconds)
-        self._in_outage.pop(key, None)
         if is_outage:
             self._in_outage[key] = self._working.get(key, _IDLE)[2]
             now = self._clock.monotonic()

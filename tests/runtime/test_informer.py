@@ -22,7 +22,7 @@ from mirror.kube.resources import JOBS
 from mirror.kube.streaming import Silence
 from mirror.kube.watch import WatchEvent
 from mirror.runtime.informer import (
-    LISTING_SILENT_SECONDS,
+    UNANSWERED_SECONDS,
     Change,
     Filter,
     Informer,
@@ -370,12 +370,26 @@ async def test_a_list_that_falls_silent_is_begun_anew_soon(where: str) -> None:
         wire.arrange("watch", "jobs", Fault.HANG)
     async with asyncio.TaskGroup() as scope:
         task = scope.create_task(watched.informer.run(), name="informer")
-        await asyncio.sleep(LISTING_SILENT_SECONDS - 1)
+        await asyncio.sleep(UNANSWERED_SECONDS - 1)
         assert not watched.informer.is_synced
         await asyncio.sleep(3)
         assert watched.informer.is_synced
         assert watched.is_like_the_server()
         task.cancel()
+
+
+async def test_a_watch_that_is_not_answered_is_asked_for_again_soon() -> None:
+    """An API server that has just started may accept a connection and say nothing; only an open watch may be silent."""
+    async with watching(None, "a") as watched:
+        wire = watched.wire
+        wire.arrange("watch", "jobs", Fault.HANG)
+        wire.end_watches()
+        await asyncio.sleep(1)
+        wire.server.put("jobs", job("b"))
+        await asyncio.sleep(UNANSWERED_SECONDS - 2)
+        assert watched.names() == {"a"}
+        await asyncio.sleep(5)
+        assert watched.names() == {"a", "b"}
 
 
 async def test_a_list_that_waits_for_the_rate_limit_keeps_its_place() -> None:
@@ -389,7 +403,7 @@ async def test_a_list_that_waits_for_the_rate_limit_keeps_its_place() -> None:
         waiting = [scope.create_task(client.send(ask), name="ask") for _ in range(40)]
         await asyncio.sleep(0)
         task = scope.create_task(watched.informer.run(), name="informer")
-        await asyncio.sleep(LISTING_SILENT_SECONDS + 11)
+        await asyncio.sleep(UNANSWERED_SECONDS + 11)
         assert watched.informer.is_synced
         assert watched.informer.describe().restarts == 0
         assert all(one.done() for one in waiting)

@@ -229,6 +229,26 @@ async def test_what_failed_in_an_outage_is_tried_as_soon_as_one_key_goes_well() 
         assert {key for key, _ in done} == set(keys)
 
 
+async def test_who_is_refused_when_an_outage_ends_waits_as_for_a_refusal() -> None:
+    """A kube-apiserver answers 403 in its first second, until it knows its roles: 20 s on top would be a long way."""
+    starts_at, knows_roles_at = 12.0, 13.0
+
+    async def work(key: str) -> None:
+        now = asyncio.get_running_loop().time()
+        tried.append(now)
+        if now < starts_at:
+            raise Unreachable("connection refused")
+        if now < knows_roles_at:
+            raise Forbidden(403, "Forbidden", "cannot patch")
+
+    tried: list[float] = []
+    async with consuming(work) as (queue, _):
+        queue.add("a")
+        await asyncio.sleep(60)
+    assert knows_roles_at <= tried[-1] < knows_roles_at + 1.3
+    assert len([at for at in tried if at >= starts_at]) <= 4
+
+
 async def test_another_keys_success_is_no_news_for_one_that_is_refused() -> None:
     """Its delay is about itself."""
     work = Script(a=[TooManyRequests(429)] * 12, b=[Unreachable("x")])
