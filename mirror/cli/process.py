@@ -91,10 +91,10 @@ def _end_at_once(why: str) -> None:
 def _event_loop() -> tuple[Callable[[], asyncio.AbstractEventLoop] | None, str]:
     """uvloop's where it is installed (the extra ``speed``), else asyncio's; and its name."""
     try:
-        from uvloop import new_event_loop
+        from mirror.runtime.uv import Loop
     except ImportError:
         return None, "asyncio"
-    return new_event_loop, "uvloop"
+    return Loop, "uvloop"
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
