@@ -43,8 +43,7 @@ FEWEST_STALE = 64
 """So many stale entries are not worth a look at the heap."""
 OUTAGE_LOOK_SECONDS = 1.0
 """During an outage one key is tried about this often, so that its end is seen."""
-MOST_AFTER_OUTAGE = 8
-"""So many failures at most, 0.64 s of ``RETRY``, a key counts that is refused where its server was away before."""
+MOST_AFTER_OUTAGE = 8  # failures, 0.64 s of ``RETRY``, of a key that is refused where its server was away before
 
 
 class Closed(Exception):
@@ -192,9 +191,8 @@ class WorkQueue(Generic[K]):
     def retry(self, key: K, *, at_least_seconds: float = 0.0, is_outage: bool = False) -> float:
         """Want this key again after its own growing delay; return the delay in seconds.
 
-        With ``is_outage`` a server was away: it does not wait for its delay once another such key has gone well, and
-        one of them is tried every second. What failed then says little of the key itself: an API server that has just
-        started refuses what it allows a second later, when it has read its roles.
+        With ``is_outage`` a server was away: it does not wait for its delay once another such key has gone well, one of
+        which is tried every second. Its failures say little of the key: a server refuses until it has read its roles.
         """
         failures = self._failures.get(key, 0) + 1
         if self._in_outage.pop(key, None) is not None and not is_outage:
@@ -268,8 +266,7 @@ class WorkQueue(Generic[K]):
 
     def _end(self, key: K) -> None:
         lane = self._working.pop(key)[0]
-        left = self._in_work.pop(lane) - 1
-        if left:
+        if left := self._in_work.pop(lane) - 1:
             self._in_work[lane] = left
         if key in self._since:
             if key in self._looks:
