@@ -18,7 +18,18 @@ import msgspec
 from mirror.access.answers import StatusError
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers, TooMany, pieces_of, read_refusal
+from mirror.access.peers import (
+    PASSED_ON,
+    Caller,
+    NoAnswer,
+    Peers,
+    TooMany,
+    ip_of,
+    ip_of_peer,
+    is_digest,
+    pieces_of,
+    read_refusal,
+)
 from mirror.access.request_parsing import Asked, Question
 from mirror.batch.syntax import subdomain_problems
 from mirror.kinds.base import Kind
@@ -49,6 +60,11 @@ class Members(Protocol):
 
     def address_of(self, member: str) -> str:
         """Where it is asked; empty: that is not known."""
+        ...
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """Where those are asked that are there now."""
         ...
 
 
@@ -104,6 +120,20 @@ class Elsewhere:
             raise StatusError(503, f"manager {self._members.me} is not the one that {found.does}; retry")
         return found
 
+    def passed_on_by(self, asked: Asked) -> tuple[str, str] | None:
+        """Which manager passes a request on, by its address, and the digest of whom it takes the caller for.
+
+        None: nobody does. The header alone proves nothing, since anybody may send it: the connection has to come from
+        where a manager is. That proves little where something else has the same address, a proxy on a node whose
+        network the manager's pod has, so it is used for nothing but to tell callers apart.
+        """
+        mark = asked.headers.get(PASSED_ON)
+        if mark is None or not is_digest(mark):
+            return None
+        peer = ip_of_peer(asked.peer)
+        is_member = peer is not None and peer in map(ip_of, self._members.addresses)
+        return (str(peer), mark) if is_member else None
+
     async def answer(self, owner: Owner, kind: Kind, question: Question, asked: Asked, *, person: str) -> bytes:
         """What the owner says: the body of its answer.
 
@@ -126,7 +156,7 @@ class Elsewhere:
         return found.body
 
     async def log(
-        self, owner: Owner, kind: Kind, question: Question, asked: Asked, stack: AsyncExitStack
+        self, owner: Owner, kind: Kind, question: Question, asked: Asked, stack: AsyncExitStack, *, person: str
     ) -> tuple[str, AsyncIterator[bytes]]:
         """The pod, and its log as it comes from the owner; the connection is on the stack. Raises as ``answer``."""
         bounds = self._bounds
@@ -137,7 +167,7 @@ class Elsewhere:
                     self._address(owner),
                     _path(kind, question),
                     _query(asked),
-                    _authorization(asked),
+                    Caller(_authorization(asked), person, owner.worker),
                     seconds=seconds,
                 )
             )

@@ -9,7 +9,9 @@ be an IP, and the token is not sent before TLS has shown a certificate of our ow
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ipaddress
+import re
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -30,7 +32,11 @@ from mirror.model.version import version
 from mirror.settings.texts import split_address
 
 PASSED_ON = "x-jobmirror-passed-on"
-"""The header of a request that another manager passes on: it is answered from what is known here, or refused."""
+"""The header of a request that another manager passes on: it is answered from what is known here, or refused.
+
+Its value is a digest of whom that manager takes the caller for (``digest_of``)."""
+
+IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class NoAnswer(Exception):
@@ -92,14 +98,14 @@ class Peers:
         request = Request("get", "GET", path, query, deadline_seconds=seconds)
         with self._counted(address, caller), self._failures(seconds):
             async with self._connected(address) as transport, asyncio.timeout(seconds):
-                found = await transport.exchange(request, _headers(caller.authorization), self._bounds.peer_bytes)
+                found = await transport.exchange(request, headers_of(caller), self._bounds.peer_bytes)
         if not found.headers.get("Content-Type", "").startswith(JSON_TYPE):
             raise NoAnswer("answers something else than JSON")
         return found
 
     @asynccontextmanager
     async def opened(
-        self, address: str, path: str, query: tuple[tuple[str, str], ...], authorization: str, *, seconds: float
+        self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller, *, seconds: float
     ) -> AsyncIterator[Opened]:
         """An answer while it comes, once its head is there; arguments and errors as of ``answer``.
 
@@ -109,7 +115,7 @@ class Peers:
         async with self._connected(address) as transport, AsyncExitStack() as stack:
             with self._failures(self._bounds.peer_seconds):
                 async with asyncio.timeout(self._bounds.peer_seconds):
-                    found = await stack.enter_async_context(transport.open(request, _headers(authorization)))
+                    found = await stack.enter_async_context(transport.open(request, headers_of(caller)))
             yield found
 
     @contextmanager
@@ -199,15 +205,26 @@ async def read_refusal(opened: Opened, *, most_bytes: int, seconds: float) -> by
     return bytes(body)
 
 
-def _headers(authorization: str) -> CIMultiDict[str]:
+def headers_of(caller: Caller) -> CIMultiDict[str]:
+    """All headers of a request that is passed on."""
     return CIMultiDict(
         {
-            "Authorization": authorization,
+            "Authorization": caller.authorization,
             "Accept-Encoding": "identity",
             "User-Agent": f"jobmirror/{version()}",
-            PASSED_ON: "true",
+            PASSED_ON: digest_of(caller.person),
         }
     )
+
+
+def digest_of(person: str) -> str:
+    """Whom a manager takes a caller for, in a form that fits in a header, whatever users are called."""
+    return hashlib.sha256(person.encode()).hexdigest()[:32]
+
+
+def is_digest(text: str) -> bool:
+    """Whether it may be one."""
+    return re.fullmatch("[0-9a-f]{32}", text) is not None
 
 
 def _server(address: str, own_address: str) -> str:
@@ -228,7 +245,22 @@ def _server(address: str, own_address: str) -> str:
 
 
 def _is_loopback(address: str) -> bool:
+    found = ip_of(address)
+    return found is not None and found.is_loopback
+
+
+def ip_of(address: str) -> IP | None:
+    """The IP of a manager's address; None: it has none."""
     try:
-        return ipaddress.ip_address(split_address(address)[0]).is_loopback
+        return ipaddress.ip_address(split_address(address)[0])
     except ValueError:
-        return False
+        return None
+
+
+def ip_of_peer(peer: str) -> IP | None:
+    """The IP that a connection comes from; None: it is none."""
+    try:
+        found = ipaddress.ip_address(peer)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found

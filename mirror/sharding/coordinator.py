@@ -170,6 +170,11 @@ class Coordinator:
         """Where a replica is asked for what only it knows, as it says itself; empty: it is not there, or does not."""
         return self._board.address_of(member, self._clock.boottime())
 
+    @property
+    def addresses(self) -> frozenset[str]:
+        """Where the replicas are asked that are there now."""
+        return self._board.addresses(self._clock.boottime())
+
     def unheld(self) -> Mapping[Slot, float]:
         """The slots that nobody works on, as far as that is known, and for how many seconds."""
         slots = self._settings.member.slots

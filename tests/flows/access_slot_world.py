@@ -17,7 +17,7 @@ from slot_world import SLOTS, SlotProcess, SlotWorld
 from mirror.access.bounds import Bounds
 from mirror.access.elsewhere import Elsewhere
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers
+from mirror.access.peers import Caller, NoAnswer, Peers, headers_of
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access
 from mirror.access.sources import AccessSources
@@ -54,20 +54,22 @@ class Ways:
     """By address."""
     accesses: dict[Replica, Access] = field(default_factory=dict)
     passed: list[Passed] = field(default_factory=list)
+    own_host: str = ""
+    """Of the manager that asks."""
 
     async def answer(
         self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller, *, seconds: float
     ) -> Answer:
-        got, asking = Got(), self._asking(address, path, query, caller.authorization)
+        got, asking = Got(), self._asking(address, path, query, caller)
         await self._while_alive(address, asking(got))
         assert got.answer is not None
         return Answer(got.answer.status, dict(got.answer.headers), got.answer.body)
 
     @asynccontextmanager
     async def opened(
-        self, address: str, path: str, query: tuple[tuple[str, str], ...], authorization: str, *, seconds: float
+        self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller, *, seconds: float
     ) -> AsyncIterator[Coming]:
-        asking = self._asking(address, path, query, authorization)
+        asking = self._asking(address, path, query, caller)
         coming = Coming(self.at[address])
         task = asyncio.ensure_future(coming.fill(asking))
         try:
@@ -77,14 +79,14 @@ class Ways:
             task.cancel()
             await asyncio.wait({task})
 
-    def _asking(self, address: str, path: str, query: tuple[tuple[str, str], ...], authorization: str) -> Any:
+    def _asking(self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller) -> Any:
         if address not in self.at or self.at[address].is_dead:
             raise NoAnswer("does not answer: connection refused")
         replica = self.at[address]
-        self.passed.append(Passed(replica.identity, path, authorization))
-        target = path + (f"?{urlencode(query)}" if query else "")
-        headers = {"authorization": authorization, PASSED_ON: "true"}
-        return lambda got: self.accesses[replica].handle(Asked("GET", target, headers, "10.0.0.9"), got)
+        self.passed.append(Passed(replica.identity, path, caller.authorization))
+        headers = {name.lower(): text for name, text in headers_of(caller).items()}
+        asked = Asked("GET", path + (f"?{urlencode(query)}" if query else ""), headers, self.own_host)
+        return lambda got: self.accesses[replica].handle(asked, got)
 
     async def _while_alive(self, address: str, answering: Any) -> None:
         task = asyncio.ensure_future(answering)
@@ -167,7 +169,7 @@ class AccessSlotWorld(AccessWorld, SlotWorld):
 
     async def _run_replica(self, replica: Replica) -> None:
         process = self.processes[replica] = SlotProcess(self, replica)
-        process.address = f"10.0.0.{replica.number}:8443"
+        process.address = f"{host_of(replica)}:8443"
         management = self.client("management", replica, None)
 
         async def connect(name: str, kubeconfig: bytes) -> Client:
@@ -199,7 +201,8 @@ class AccessSlotWorld(AccessWorld, SlotWorld):
             transform=standby.transform,
             managed_by=names.DEFAULT_MANAGED_BY,
         )
-        elsewhere = Elsewhere(process.coordinator, cast(Peers, self.ways), workers, bounds)
+        peers = cast(Peers, replace(self.ways, own_host=host_of(replica)))
+        elsewhere = Elsewhere(process.coordinator, peers, workers, bounds)
         self.ways.at[process.address] = replica
         self.ways.accesses[replica] = Access(sources, log=get_log("access"), bounds=bounds, elsewhere=elsewhere)
 
@@ -243,7 +246,13 @@ class AccessSlotWorld(AccessWorld, SlotWorld):
         headers: Mapping[str, str] | None = None,
         got: Got | None = None,
         certificate: CertificateUser | None = None,
+        peer: str = "10.0.0.1",
     ) -> Got:
         """As ``ask``, of this manager."""
         self.access = self.ways.accesses[replica]
-        return await self.ask(what, headers=headers, got=got, certificate=certificate)
+        return await self.ask(what, headers=headers, got=got, certificate=certificate, peer=peer)
+
+
+def host_of(replica: Replica) -> str:
+    """The address of its pod."""
+    return f"10.0.1.{replica.number}"

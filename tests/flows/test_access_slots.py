@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from access_slot_world import AccessSlotWorld
-from access_world import Got, access_world
+from access_slot_world import AccessSlotWorld, host_of
+from access_world import ACCOUNTS, Got, access_world
 
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON
+from mirror.access.peers import PASSED_ON, digest_of
+from mirror.access.reviews import GUESSES_A_SECOND_OF_MEMBER, GUESSES_AT_ONCE_OF_MEMBER, GUESSES_AT_ONCE_OF_PEER
 from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.model.keys import SourceKey
@@ -169,6 +170,60 @@ async def test_rights_are_looked_at_before_anything_is_passed_on() -> None:
         assert with_certificate.code == 503
         assert with_certificate.message.endswith("cannot be asked with a client certificate: send a bearer token")
         assert world.ways.passed == []
+
+
+async def test_whose_tokens_are_over_shuts_nobody_else_out_of_another_manager() -> None:
+    """What one manager accepted seconds ago, another one may refuse: it is held against this user."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        other = world.others(world.holder(worker))[0]
+        tokens = await world.tokens_of(["robot"] * (GUESSES_AT_ONCE_OF_PEER + 5))
+        assert {(await world.ask_at(other, "none/pods", headers=one)).code for one in tokens} == {404}
+        await world.management.api.delete(f"{ACCOUNTS}/robot")
+        codes = [(await world.ask_at(other, "train/pods", headers=one)).code for one in tokens]
+
+        assert (codes[0], codes[-1]) == (401, 429)
+        assert (await world.ask_at(other, "train/pods", headers=ANN)).code == 200
+
+
+async def test_many_users_at_once_get_through_one_manager_to_another() -> None:
+    """Their tokens are being looked at: each may be a guess, but of another user."""
+    async with managers(Bounds(calls_of_worker=60, requests_of_peer=60, requests_of_one=60)) as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        other = world.others(world.holder(worker))[0]
+        users = await world.tokens_of(f"robot-{number}" for number in range(GUESSES_AT_ONCE_OF_PEER + 5))
+        assert {(await world.ask_at(other, "none/pods", headers=one)).code for one in users} == {404}
+        got = await asyncio.gather(*(world.ask_at(other, "train/pods", headers=one) for one in users))
+
+        assert {one.code for one in got} == {200}
+
+
+async def test_who_claims_that_a_request_was_passed_on_may_guess_no_more_than_others() -> None:
+    """Anybody who reaches the port may send the header, and any user's name in it."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        owner = world.holder(worker)
+
+        async def guesses(peer: str, numbers: range) -> list[int]:
+            found = []
+            for number in numbers:
+                headers = {"authorization": f"Bearer {number}", PASSED_ON: digest_of(f"user {number}")}
+                found.append((await world.ask_at(owner, "train/pods", headers=headers, peer=peer)).code)
+            return found
+
+        codes = await guesses("10.0.0.66", range(GUESSES_AT_ONCE_OF_PEER + 5))
+        assert (codes[0], codes[-1]) == (401, 429)
+
+        proxy = host_of(world.others(owner)[0])  # on the node whose network that manager's pod has
+        await asyncio.sleep(10)
+        await guesses(proxy, range(1_000, 1_100 + GUESSES_AT_ONCE_OF_MEMBER))
+        await asyncio.sleep(2)
+        codes = await guesses(proxy, range(2_000, 2_090))
+        assert codes.count(401) <= 3 * GUESSES_A_SECOND_OF_MEMBER
+        assert (await world.ask_at(owner, "train/pods", headers=ANN)).code == 200
 
 
 async def test_what_the_page_shows_of_anothers_job_says_whose_it_is() -> None:
