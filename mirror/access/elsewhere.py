@@ -108,7 +108,7 @@ class Elsewhere:
         """
         worker = kind.summary(source).placed
         found: Owner | None = None
-        if worker is None and not question.what:
+        if worker is None and question.what in ("", "diff"):
             found = Owner(self._members.assigner)
             found = None if found.member == self._members.me else found
         elif worker is not None:

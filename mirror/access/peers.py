@@ -122,8 +122,9 @@ class Peers:
     def _counted(self, address: str, caller: Caller) -> Iterator[None]:
         """One worker that hangs, or one person, keeps nobody else from what another worker has (D12)."""
         bounds = self._bounds
+        about = f"about worker {caller.worker}" if caller.worker else "about Jobs without a worker"
         counted = {
-            (address, "worker", caller.worker): (bounds.calls_of_worker, f"about worker {caller.worker}"),
+            (address, "worker", caller.worker): (bounds.calls_of_worker, about),
             (address, "person", caller.person): (bounds.requests_of_one, f"of {caller.person}"),
             (address,): (bounds.requests_of_peer, "to that manager"),
         }

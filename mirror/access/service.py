@@ -261,7 +261,7 @@ class Access:
     async def _pass_on(
         self, owner: Owner, kind: Kind, question: Question, person: Person, stack: AsyncExitStack, line: _Line
     ) -> Callable[[Reply], Awaitable[None]]:
-        """Its answer; of a Job itself, what is known here, and what not, where it does not answer."""
+        """Its answer; where it does not answer, what is known here of a Job itself, or one that waits, and what not."""
         assert self._elsewhere is not None
         line.fields["manager"] = owner.member
         if question.what == "log":
@@ -279,10 +279,15 @@ class Access:
                 Answer(200, await self._elsewhere.answer(owner, kind, question, line.asked, person=person.name))
             )
         except StatusError as refused:
-            if question.what or refused.code in (401, 403):
+            compares_here = question.what == "diff" and not owner.worker
+            if refused.code in (401, 403) or (question.what and not compares_here):
                 raise
-            missing = f"{owner} has not answered: {refused.message}" if owner.member not in refused.message else ""
-            return _sending(whole(self._job(kind, question) | {"unavailable": missing or refused.message}))
+            is_named = owner.member in refused.message
+            missing = refused.message if is_named else f"{owner} has not answered: {refused.message}"
+            if compares_here:
+                compared = await self._differing.of_source(kind, self._source(kind, question), person)
+                return _sending(whole({**compared, "note": missing}))
+            return _sending(whole(self._job(kind, question) | {"unavailable": missing}))
 
     # -- logs ---------------------------------------------------------------------------------------------------------
 

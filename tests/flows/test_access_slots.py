@@ -12,6 +12,8 @@ from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
 from mirror.access.peers import PASSED_ON, digest_of
 from mirror.access.reviews import GUESSES_A_SECOND_OF_MEMBER, GUESSES_AT_ONCE_OF_MEMBER, GUESSES_AT_ONCE_OF_PEER
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.faults.targets import Which
 from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.model.keys import SourceKey
@@ -77,6 +79,29 @@ async def test_of_a_job_without_a_worker_who_assigns_is_asked() -> None:
 
             assert (found["job"]["state"], set(found["lacks"])) == ("Waiting", {"", "east", "west"})
             assert [one.to for one in world.ways.passed] == ([] if replica is assigner else [assigner.identity])
+
+
+async def test_who_assigns_compares_a_job_that_waits_since_others_may_have_come_after_its_refusals() -> None:
+    """Where it does not answer, who was asked compares, and says who might know more."""
+    async with managers() as world:
+        await world.until_shared()
+        for worker in ("east", "west"):
+            refusal = errors.forbidden("jobs", "train", "", "no role allows it")
+            world.workers[worker].faults.arrange(refusal, Which("create", "jobs"), times=1_000)
+        await world.create("train")
+        await asyncio.sleep(20)
+        assigner = world.assigner()
+        world.start_replica()
+        await asyncio.sleep(3)
+        for replica in world.replicas:
+            found = (await world.ask_at(replica, "train/diff")).json
+            assert found["lacks"] == dict.fromkeys(("east", "west"), "not allowed (403 Forbidden)")
+            assert (found["note"], found["report"]["differences"] != []) == ("", True)
+        await world.kill(assigner)
+        left = (await world.ask_at(world.others(assigner)[0], "train/diff")).json
+
+        named = f"manager {assigner.identity}, which assigns workers, does not answer: connection refused"
+        assert (left["note"], left["report"]) == (named, found["report"])
 
 
 async def test_an_owner_that_is_dead_is_named_and_what_is_known_is_answered() -> None:
