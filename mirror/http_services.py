@@ -19,7 +19,7 @@ from mirror.access.service import Access
 from mirror.access.sources import AccessSources
 from mirror.access.web import routes as access_routes
 from mirror.controllers.known import Knowledge
-from mirror.controllers.known_over_slots import KnowledgeOverSlots, WorkersOverSlots
+from mirror.controllers.known_over_slots import KnowledgeOverSlots, Owners, WorkersOverSlots
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.state import MirroringState
 from mirror.kube.client import Client
@@ -43,11 +43,15 @@ POD_IP = "POD_IP"
 """The environment variable in which our manifests have the address of the pod."""
 
 
+class Coordinating(Members, Owners, Protocol):
+    """What each of several managers that work at once knows of all of them."""
+
+
 class Beside(Protocol):
     """One of several managers that work at once; ``sharded`` has it."""
 
     @property
-    def coordinator(self) -> Members: ...
+    def coordinator(self) -> Coordinating: ...
 
     def held(self) -> tuple[MirroringState, ...]:
         """What the instances know that run here now."""

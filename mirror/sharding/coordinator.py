@@ -157,6 +157,12 @@ class Coordinator:
         return self._board.holder_of(self._slot_of(worker), self._clock.boottime())
 
     @property
+    def holders(self) -> tuple[str, ...]:
+        """Which replica holds each slot, by their numbers; empty: nobody does."""
+        now, slots = self._clock.boottime(), self._settings.member.slots
+        return tuple(self._board.holder_of(Slot(index, slots), now) for index in range(slots))
+
+    @property
     def me(self) -> str:
         """This replica, as Leases name it."""
         return self._board.me

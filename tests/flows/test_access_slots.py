@@ -273,6 +273,25 @@ async def test_what_the_page_shows_of_anothers_job_says_whose_it_is() -> None:
                 )
 
 
+async def test_the_page_notices_that_a_slot_has_moved_though_nothing_else_changes() -> None:
+    """Nobody's Lease is watched for it by the page; what is compared changes with each change of who does what."""
+    async with managers() as world:
+        await world.until_shared()
+        worker, _ = await world.runs()
+        owner = world.holder(worker)
+        other = world.known[world.others(owner)[0]]
+        before = other.ownership()
+        await asyncio.sleep(120)
+        assert other.ownership() == before
+        await world.kill(owner)
+        await asyncio.sleep(60)
+        taken = other.ownership()
+        assert taken != before
+        world.start_replica()
+        await asyncio.sleep(120)
+        assert other.ownership() != taken, "it gives slots back to who has come"
+
+
 async def test_of_a_worker_that_is_registered_no_more_its_slots_holder_still_answers() -> None:
     """A finished Job stays recorded there: nothing of it is unavailable, and its pods are out of reach, as with one."""
     async with managers() as world:
