@@ -181,13 +181,35 @@ def _access(settings: Settings, management: Client, manager: ManagerState, at: O
     known, workers, bounds = _known(manager), _workers(manager), Bounds()
     elsewhere = None
     if sharded is not None:
-        elsewhere = Elsewhere(sharded.coordinator, Peers(at.trust, at.text, bounds), workers, bounds)
+        peers, count = Peers(at.trust, at.text, bounds), manager.metrics.on_passed_on
+        elsewhere = Elsewhere(sharded.coordinator, peers, workers, bounds, count=count)
         sharded.publish(at.text)
         if not at.is_known:
             get_log("access").warning(
                 "other managers cannot ask this one", because="sharding.address and POD_IP are empty"
             )
-    sources = AccessSources(
+    sources = access_sources(management, mirroring, known, workers, managed_by=settings.managed_by)
+    return Access(sources, log=get_log("access"), bounds=bounds, elsewhere=elsewhere)
+
+
+def access_sources(
+    management: Client,
+    mirroring: Mirroring,
+    known: Knowledge,
+    workers: Mapping[str, Worker],
+    *,
+    managed_by: str,
+) -> AccessSources:
+    """What access needs of a manager.
+
+    Args:
+        management: for users' reviews.
+        mirroring: an instance that sees all sources.
+        known: what the manager knows of them, for people.
+        workers: all, each as whoever follows it here knows it.
+        managed_by: the value that makes a Job ours.
+    """
+    return AccessSources(
         management=management,
         kinds=mirroring.sources.kinds,
         sources=mirroring.sources.get,
@@ -196,9 +218,8 @@ def _access(settings: Settings, management: Client, manager: ManagerState, at: O
         obstacles_of_draft=known.obstacles_of_draft,
         choice_for_draft=known.choice_for_draft,
         transform=mirroring.transform,
-        managed_by=settings.managed_by,
+        managed_by=managed_by,
     )
-    return Access(sources, log=get_log("access"), bounds=bounds, elsewhere=elsewhere)
 
 
 def _known(manager: ManagerState) -> Knowledge:

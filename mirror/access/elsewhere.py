@@ -7,9 +7,10 @@ once; what has been passed on already, is refused where it is not known.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote
 
@@ -41,6 +42,31 @@ from mirror.workers.worker import Worker
 
 WORKER_HEADER, POD_HEADER = "X-Jobmirror-Worker", "X-Jobmirror-Pod"
 """Of an answer that is a log."""
+_ADVICE = (
+    "has to answer, and a client certificate cannot be passed on to it: use a bearer token of the management cluster "
+    "(--token), or send the request to that manager itself, through a port-forward to its pod (--server)"
+)
+
+
+class PassedOn(StrEnum):
+    """How it went with a request that only another manager can answer."""
+
+    ANSWERED = "answered"
+    """Of a log: it began."""
+    REFUSED = "refused"
+    """By the other manager, 4xx."""
+    FAILED = "failed"
+    """There, 5xx: the worker does not answer it, say."""
+    UNREACHABLE = "unreachable"
+    """It has not answered, or nobody does its work now."""
+    THROTTLED = "throttled"
+    """It was not sent, since as many are under way as may."""
+    NO_TOKEN = "no_token"
+    """It was not sent, since its caller has a client certificate."""
+
+
+class NoToken(Exception):
+    """A caller has none that could be passed on."""
 
 
 class Members(Protocol):
@@ -93,12 +119,21 @@ class _Status(msgspec.Struct, rename="camel"):
 class Elsewhere:
     """What other managers know."""
 
-    def __init__(self, members: Members, peers: Peers, workers: Mapping[str, Worker], bounds: Bounds) -> None:
+    def __init__(
+        self,
+        members: Members,
+        peers: Peers,
+        workers: Mapping[str, Worker],
+        bounds: Bounds,
+        *,
+        count: Callable[[PassedOn], None],
+    ) -> None:
         """``workers``: all; those that another manager follows are ``is_remote``."""
         self._members = members
         self._peers = peers
         self._workers = workers
         self._bounds = bounds
+        self._count = count
 
     def owner(self, kind: Kind, source: Object, question: Question, asked: Asked) -> Owner | None:
         """Who has to be asked; None: this manager answers.
@@ -140,20 +175,13 @@ class Elsewhere:
         Raises:
             StatusError: as it says, or 503, which names what is not known, or 429.
         """
-        bounds = self._bounds
-        seconds = bounds.peer_seconds if question.what else bounds.peer_job_seconds
-        try:
-            caller = Caller(_authorization(asked), person, owner.worker)
-            found = await self._peers.answer(
-                self._address(owner), _path(kind, question), _query(asked), caller, seconds=seconds
-            )
-        except NoAnswer as error:
-            raise _unavailable(owner, str(error)) from error
-        except TooMany as error:
-            raise StatusError(429, f"{error}; retry in one second", retry_after_seconds=1) from error
-        if found.status != 200:
-            raise _refused(owner, found.status, found.body, found.headers)
-        return found.body
+        seconds = self._bounds.peer_seconds if question.what else self._bounds.peer_job_seconds
+        with self._passing_on(owner):
+            address, caller = self._address(owner), _caller(owner, asked, person)
+            found = await self._peers.answer(address, _path(kind, question), _query(asked), caller, seconds=seconds)
+            if found.status != 200:
+                raise _refused(owner, found.status, found.body, found.headers)
+            return found.body
 
     async def log(
         self, owner: Owner, kind: Kind, question: Question, asked: Asked, stack: AsyncExitStack, *, person: str
@@ -161,25 +189,41 @@ class Elsewhere:
         """The pod, and its log as it comes from the owner; the connection is on the stack. Raises as ``answer``."""
         bounds = self._bounds
         seconds = bounds.follow_seconds if question.log.follow else bounds.read_seconds
-        try:
+        with self._passing_on(owner):
+            address, caller = self._address(owner), _caller(owner, asked, person)
             opened = await stack.enter_async_context(
-                self._peers.opened(
-                    self._address(owner),
-                    _path(kind, question),
-                    _query(asked),
-                    Caller(_authorization(asked), person, owner.worker),
-                    seconds=seconds,
-                )
+                self._peers.opened(address, _path(kind, question), _query(asked), caller, seconds=seconds)
             )
             if opened.status != 200:
                 body = await read_refusal(opened, most_bytes=bounds.peer_bytes, seconds=bounds.peer_seconds)
                 raise _refused(owner, opened.status, body, opened.headers)
-        except (NoAnswer, KubeError) as error:
-            raise _unavailable(owner, str(error)) from error
-        pod = opened.headers.get(POD_HEADER, "")
-        if subdomain_problems(pod):
-            raise _unavailable(owner, "names no pod")
+            pod = opened.headers.get(POD_HEADER, "")
+            if subdomain_problems(pod):
+                raise NoAnswer("names no pod")
         return pod, _handed_on(opened, owner, seconds)
+
+    @contextmanager
+    def _passing_on(self, owner: Owner) -> Iterator[None]:
+        """Counts how it goes, and puts it for the caller.
+
+        Raises:
+            StatusError: it did not go well.
+        """
+        try:
+            yield
+        except (NoAnswer, KubeError) as error:
+            self._count(PassedOn.UNREACHABLE)
+            raise StatusError(503, f"{owner} {error}", retry_after_seconds=5) from error
+        except NoToken as error:
+            self._count(PassedOn.NO_TOKEN)
+            raise StatusError(503, f"{owner} {_ADVICE}") from error
+        except TooMany as error:
+            self._count(PassedOn.THROTTLED)
+            raise StatusError(429, f"{error}; retry in one second", retry_after_seconds=1) from error
+        except StatusError as refused:
+            self._count(PassedOn.REFUSED if refused.code < 500 else PassedOn.FAILED)
+            raise
+        self._count(PassedOn.ANSWERED)
 
     def _address(self, owner: Owner) -> str:
         """Raises NoAnswer: there is nobody to ask."""
@@ -209,16 +253,12 @@ def _query(asked: Asked) -> tuple[tuple[str, str], ...]:
     return tuple(parse_qsl(asked.target.partition("?")[2], keep_blank_values=True))
 
 
-def _authorization(asked: Asked) -> str:
-    """The caller's token. Raises NoAnswer: there is none."""
-    found = asked.headers.get("authorization", "")
-    if not found:
-        raise NoAnswer("cannot be asked with a client certificate: send a bearer token")
-    return found
-
-
-def _unavailable(owner: Owner, because: str) -> StatusError:
-    return StatusError(503, f"{owner} {because}", retry_after_seconds=5)
+def _caller(owner: Owner, asked: Asked, person: str) -> Caller:
+    """Raises NoToken."""
+    authorization = asked.headers.get("authorization", "")
+    if not authorization:
+        raise NoToken
+    return Caller(authorization, person, owner.worker)
 
 
 def _refused(owner: Owner, status: int, body: bytes, headers: Mapping[str, str]) -> StatusError:

@@ -15,8 +15,8 @@ from mirror.access.answers import Answer, StatusError
 from mirror.access.bounds import Bounds
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access
-from mirror.access.sources import AccessSources
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
+from mirror.http_services import access_sources
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.serving.client_certificates import CertificateUser
@@ -73,6 +73,11 @@ class Got:
         return found
 
     @property
+    def retry_after(self) -> str:
+        assert self.answer is not None
+        return dict(self.answer.headers).get("Retry-After", "")
+
+    @property
     def message(self) -> str:
         return str(self.json["message"])
 
@@ -98,18 +103,9 @@ class AccessWorld(FlowWorld):
         """Over the manager that runs now."""
         assert self.mirroring is not None
         assert self.registry is not None
-        known = self.mirroring.known()
-        sources = AccessSources(
-            management=self.management.client(),
-            kinds=self.mirroring.sources.kinds,
-            sources=self.mirroring.sources.get,
-            workers=self.registry.workers,
-            known=known,
-            obstacles_of_draft=known.obstacles_of_draft,
-            choice_for_draft=known.choice_for_draft,
-            transform=self.mirroring.transform,
-            managed_by=names.DEFAULT_MANAGED_BY,
-        )
+        management, known = self.management.client(), self.mirroring.known()
+        workers, managed_by = self.registry.workers, names.DEFAULT_MANAGED_BY
+        sources = access_sources(management, self.mirroring, known, workers, managed_by=managed_by)
         self.access = Access(sources, log=get_log("access"), bounds=self.bounds)
 
     async def allow(self, user: str, rules: list[Json], namespace: str = "default", *, kind: str = "User") -> None:
