@@ -24,7 +24,6 @@ from mirror.access.peers import (
     Caller,
     NoAnswer,
     Peers,
-    TooMany,
     ip_of,
     ip_of_peer,
     is_digest,
@@ -32,6 +31,7 @@ from mirror.access.peers import (
     read_refusal,
 )
 from mirror.access.request_parsing import Asked, Question
+from mirror.access.under_way import TooMany
 from mirror.batch.syntax import subdomain_problems
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import resource_name
@@ -217,9 +217,9 @@ class Elsewhere:
         except NoToken as error:
             self._count(PassedOn.NO_TOKEN)
             raise StatusError(503, f"{owner} {_ADVICE}") from error
-        except TooMany as error:
+        except TooMany:
             self._count(PassedOn.THROTTLED)
-            raise StatusError(429, f"{error}; retry in one second", retry_after_seconds=1) from error
+            raise
         except StatusError as refused:
             self._count(PassedOn.REFUSED if refused.code < 500 else PassedOn.FAILED)
             raise

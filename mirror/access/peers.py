@@ -13,15 +13,15 @@ import hashlib
 import ipaddress
 import re
 import ssl
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from multidict import CIMultiDict
 
 from mirror.access.answers import JSON_TYPE
 from mirror.access.bounds import Bounds
+from mirror.access.under_way import Most, UnderWay
 from mirror.kube.addresses import judge_address
 from mirror.kube.credentials import Endpoint
 from mirror.kube.errors import BadAnswer, KubeError, Unreachable, describe
@@ -41,10 +41,6 @@ IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 class NoAnswer(Exception):
     """A manager was not asked, or did not answer; the text says why, to follow its name."""
-
-
-class TooMany(Exception):
-    """A manager was not asked, since many requests to it are under way already; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +72,8 @@ class Peers:
         self._trust = trust
         self._own_address = own_address
         self._bounds = bounds
-        self._under_way: Counter[tuple[str, ...]] = Counter()
-        """Requests but for logs, by address, and with that by worker and by person."""
+        self._under_way = UnderWay()
+        """Requests but for logs."""
         self._context: tuple[bytes, ssl.SSLContext] | None = None
 
     async def answer(
@@ -118,25 +114,20 @@ class Peers:
                     found = await stack.enter_async_context(transport.open(request, headers_of(caller)))
             yield found
 
-    @contextmanager
-    def _counted(self, address: str, caller: Caller) -> Iterator[None]:
+    def _counted(self, address: str, caller: Caller) -> AbstractContextManager[None]:
         """One worker that hangs, or one person, keeps nobody else from what another worker has (D12)."""
-        bounds = self._bounds
+        of_worker, of_one, of_peer = (
+            self._bounds.calls_of_worker,
+            self._bounds.requests_of_one,
+            self._bounds.requests_of_peer,
+        )
         about = f"about worker {caller.worker}" if caller.worker else "about Jobs without a worker"
-        counted = {
-            (address, "worker", caller.worker): (bounds.calls_of_worker, about),
-            (address, "person", caller.person): (bounds.requests_of_one, f"of {caller.person}"),
-            (address,): (bounds.requests_of_peer, "to that manager"),
-        }
-        for key, (most, whose) in counted.items():
-            if self._under_way[key] >= most:
-                raise TooMany(f"{most} requests {whose} are under way")
-        self._under_way.update(counted.keys())
-        try:
-            yield
-        finally:
-            self._under_way.subtract(counted.keys())
-            self._under_way = +self._under_way
+        bounds = (
+            Most((address, "worker", caller.worker), of_worker, _reached(of_worker, about)),
+            Most((address, "person", caller.person), of_one, _reached(of_one, f"of {caller.person}")),
+            Most((address,), of_peer, _reached(of_peer, "to that manager")),
+        )
+        return self._under_way.one_more(bounds)
 
     @contextmanager
     def _failures(self, seconds: float) -> Iterator[None]:
@@ -204,6 +195,10 @@ async def read_refusal(opened: Opened, *, most_bytes: int, seconds: float) -> by
         if len(body) > most_bytes:
             raise BadAnswer("it is too long")
     return bytes(body)
+
+
+def _reached(most: int, whose: str) -> str:
+    return f"{most} requests {whose} are under way; retry in one second"
 
 
 def headers_of(caller: Caller) -> CIMultiDict[str]:

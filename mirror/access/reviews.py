@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
@@ -19,6 +19,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from mirror.access.answers import StatusError
+from mirror.access.under_way import Most, UnderWay
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, Forbidden, KubeError
@@ -154,7 +155,7 @@ class Reviews:
         self._rights: Remembered[tuple[Person, Permission], bool] = Remembered(
             now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
         )
-        self._looked_at: Counter[Allowance] = Counter()
+        self._looked_at = UnderWay()
         """Tokens that the cluster is just asked about: each may be a guess."""
         self._pace = Limiter(TOKENS_A_SECOND, TOKENS_AT_ONCE, now)
         self._pace_of: Remembered[tuple[str, str], Limiter] = Remembered(now, seconds=3600.0, most=MOST_REMEMBERED)
@@ -184,22 +185,18 @@ class Reviews:
 
     async def _look_at(self, token: str, digest: bytes, held_against: Sequence[Allowance]) -> Person | bool:
         """Only what is refused is held against anybody: many users may share an address."""
-        is_left = (self._left(one) >= self._looked_at[one] + 1 for one in held_against)
-        if not all(is_left) or not self._pace.acquire_nowait():
-            raise _too_many("tokens are shown")
-        self._looked_at.update(held_against)
-        try:
+        bounds = (Most(one, self._left(one), _too_many("tokens are shown")) for one in held_against)
+        with self._looked_at.one_more(bounds):
+            if not self._pace.acquire_nowait():
+                raise _throttled("tokens are shown")
             found = self._persons.put(digest, await self._review_token(token) or False)
-        finally:
-            self._looked_at.subtract(held_against)
-            self._looked_at = +self._looked_at
         if found is False:
             for one in held_against:
                 self._pace_for(*one).acquire_nowait()
         return found
 
-    def _left(self, allowance: Allowance) -> float:
-        return self._pace_for(*allowance).describe().tokens
+    def _left(self, allowance: Allowance) -> int:
+        return int(self._pace_for(*allowance).describe().tokens)
 
     def person_of_certificate(self, certificate: CertificateUser) -> Person:
         """Whom a client certificate names, as an API server sees them.
@@ -273,15 +270,19 @@ class Reviews:
             StatusError: 429.
         """
         if not self._pace_for(kind, whom, rate, burst).acquire_nowait():
-            raise _too_many("requests come")
+            raise _throttled("requests come")
 
     def _pace_for(self, kind: str, whom: str, rate: float, burst: int) -> Limiter:
         found = self._pace_of.get((kind, whom))
         return found or self._pace_of.put((kind, whom), Limiter(rate, burst, self._now))
 
 
-def _too_many(what: str) -> StatusError:
-    return StatusError(429, f"too many {what}; try again in a second", retry_after_seconds=1)
+def _throttled(what: str) -> StatusError:
+    return StatusError(429, _too_many(what), retry_after_seconds=1)
+
+
+def _too_many(what: str) -> str:
+    return f"too many {what}; try again in a second"
 
 
 def _words(right: Permission) -> str:

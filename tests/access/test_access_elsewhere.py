@@ -12,8 +12,9 @@ import pytest
 from mirror.access.answers import StatusError, refusal
 from mirror.access.bounds import Bounds
 from mirror.access.elsewhere import Elsewhere, Members, Owner, PassedOn
-from mirror.access.peers import NoAnswer, Peers, TooMany
+from mirror.access.peers import NoAnswer, Peers
 from mirror.access.request_parsing import Asked, Question
+from mirror.access.under_way import TooMany
 from mirror.kinds.registry import JOB
 from mirror.kube.transport import Answer
 
@@ -69,7 +70,7 @@ def never() -> Answer:
         pytest.param(
             OWNER,
             WITH_TOKEN,
-            fails(TooMany("4 requests of ann are under way")),
+            fails(TooMany(429, "4 requests of ann are under way; retry in one second")),
             429,
             "4 requests of ann are under way; retry in one second",
             PassedOn.THROTTLED,

@@ -14,9 +14,10 @@ import pytest
 from mirror.access.answers import Answer, StatusError, refusal
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers, TooMany, Trust, digest_of, pieces_of
+from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers, Trust, digest_of, pieces_of
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access, Reply
+from mirror.access.under_way import TooMany
 from mirror.access.web import routes
 from mirror.http_services import OwnAddress
 from mirror.kube.errors import KubeError
