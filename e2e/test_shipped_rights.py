@@ -8,12 +8,14 @@ the Roles for tokens are in ``test_token_renewal_live``, which waits for no rene
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from e2e import shipped, shipped_life
 from e2e.controlplane.client import Json
+from e2e.controlplane.cluster import Cluster
 from e2e.declared_life import (
     cluster_profiles,
     define_profiles,
@@ -38,6 +40,18 @@ def granted(*files: str, manager: ManagerProcess, chosen: Iterable[str] = (), **
     """``others``: the namespaces that stand for the files' examples."""
     there = {example: [namespace] for example, namespace in others.items()}
     return shipped.rights(shipped.read(*files, namespace=manager.namespace, chosen=chosen, others=there))
+
+
+@asynccontextmanager
+async def manager_and_east(settings: Json) -> AsyncIterator[tuple[ManagerProcess, Scene, Cluster, Cluster]]:
+    """A manager with these settings; where its Jobs are, a namespace of both clusters; and these, its own one first."""
+    async with shipped_life.old_clusters() as (management, east):
+        scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
+        await scene.make_namespace()
+        await scene.make_namespace("east")
+        async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
+            yield manager, scene, management, east
+        await scene.close()
 
 
 @pytest.mark.parametrize("is_everywhere", [True, False], ids=["all namespaces", "chosen namespaces"])
@@ -100,18 +114,13 @@ async def test_webhook_and_access_use_every_right_that_comes_with_them() -> None
 
 async def test_what_goes_along_uses_every_right_that_comes_with_it() -> None:
     """Each kind is read, copied, changed, owned, listed and swept."""
-    async with shipped_life.old_clusters() as (management, east):
-        scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
-        await scene.make_namespace()
-        await scene.make_namespace("east")
-        async with ManagerProcess.start(management, {"east": east}, settings=shipped_life.COPYING) as manager:
-            await shipped_life.copying_life(manager, scene)
-            given = set(granted("management-dependencies", manager=manager))
-            given_east = set(granted("worker-dependencies", manager=manager))
-            await manager.stop()
-            user = user_of(manager.namespace)
-            entries, on_east = await management.audit_entries(), await east.audit_entries()
-        await scene.close()
+    async with manager_and_east(shipped_life.COPYING) as (manager, scene, management, east):
+        await shipped_life.copying_life(manager, scene)
+        given = set(granted("management-dependencies", manager=manager))
+        given_east = set(granted("worker-dependencies", manager=manager))
+        await manager.stop()
+        user = user_of(manager.namespace)
+        entries, on_east = await management.audit_entries(), await east.audit_entries()
 
     assert (len(given), len(given_east)) == (3, 15)
     assert shipped.refused(entries) == []
@@ -122,18 +131,11 @@ async def test_what_goes_along_uses_every_right_that_comes_with_it() -> None:
 
 async def test_watching_pods_uses_every_right_that_comes_with_it() -> None:
     """Each is needed for something that a person sees: the reason on a Job."""
-    async with shipped_life.old_clusters() as (management, east):
-        scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
-        await scene.make_namespace()
-        await scene.make_namespace("east")
-        settings = shipped_life.WATCHING
-        async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
-            await shipped_life.pods_life(manager, scene)
-            given = set(granted("worker-pods", manager=manager))
-            await manager.stop()
-            entries = await east.audit_entries()
-            user = user_of(manager.namespace)
-        await scene.close()
+    async with manager_and_east(shipped_life.WATCHING) as (manager, scene, _, east):
+        await shipped_life.pods_life(manager, scene)
+        given = set(granted("worker-pods", manager=manager))
+        await manager.stop()
+        user, entries = user_of(manager.namespace), await east.audit_entries()
 
     assert {str(right) for right in given} == {"get pods", "list pods", "watch pods", "watch events"}
     assert shipped.refused(entries) == []
@@ -142,17 +144,10 @@ async def test_watching_pods_uses_every_right_that_comes_with_it() -> None:
 
 async def test_one_of_several_active_managers_uses_every_right_that_comes_with_it() -> None:
     """All Leases of its namespace, whatever they are called, and how workers are, for who assigns."""
-    async with shipped_life.old_clusters() as (management, east):
-        scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
-        await scene.make_namespace()
-        await scene.make_namespace("east")
-        settings = shipped_life.SHARDING
-        async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
-            given = set(granted("management-sharding", manager=manager))
-            await shipped_life.sharded_life(manager, scene)
-            user = user_of(manager.namespace)
-            entries = await management.audit_entries()
-        await scene.close()
+    async with manager_and_east(shipped_life.SHARDING) as (manager, scene, management, _):
+        given = set(granted("management-sharding", manager=manager))
+        await shipped_life.sharded_life(manager, scene)
+        user, entries = user_of(manager.namespace), await management.audit_entries()
 
     assert {str(right).partition(" in ")[0] for right in given} == {
         *(f"{verb} leases" for verb in ("get", "list", "watch", "update", "patch", "delete")),

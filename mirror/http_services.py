@@ -19,7 +19,7 @@ from mirror.access.service import Access
 from mirror.access.sources import AccessSources
 from mirror.access.web import routes as access_routes
 from mirror.controllers.known import Knowledge
-from mirror.controllers.known_over_slots import KnowledgeOverSlots, WorkersOverSlots
+from mirror.controllers.known_over_slots import KnowledgeOverSlots, Owners, WorkersOverSlots
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.state import MirroringState
 from mirror.kube.client import Client
@@ -43,11 +43,15 @@ POD_IP = "POD_IP"
 """The environment variable in which our manifests have the address of the pod."""
 
 
+class Coordinating(Members, Owners, Protocol):
+    """What each of several managers that work at once knows of all of them."""
+
+
 class Beside(Protocol):
     """One of several managers that work at once; ``sharded`` has it."""
 
     @property
-    def coordinator(self) -> Members: ...
+    def coordinator(self) -> Coordinating: ...
 
     def held(self) -> tuple[MirroringState, ...]:
         """What the instances know that run here now."""
@@ -177,13 +181,35 @@ def _access(settings: Settings, management: Client, manager: ManagerState, at: O
     known, workers, bounds = _known(manager), _workers(manager), Bounds()
     elsewhere = None
     if sharded is not None:
-        elsewhere = Elsewhere(sharded.coordinator, Peers(at.trust, at.text, bounds), workers, bounds)
+        peers, count = Peers(at.trust, at.text, bounds), manager.metrics.on_passed_on
+        elsewhere = Elsewhere(sharded.coordinator, peers, workers, bounds, count=count)
         sharded.publish(at.text)
         if not at.is_known:
             get_log("access").warning(
                 "other managers cannot ask this one", because="sharding.address and POD_IP are empty"
             )
-    sources = AccessSources(
+    sources = access_sources(management, mirroring, known, workers, managed_by=settings.managed_by)
+    return Access(sources, log=get_log("access"), bounds=bounds, elsewhere=elsewhere)
+
+
+def access_sources(
+    management: Client,
+    mirroring: Mirroring,
+    known: Knowledge,
+    workers: Mapping[str, Worker],
+    *,
+    managed_by: str,
+) -> AccessSources:
+    """What access needs of a manager.
+
+    Args:
+        management: for users' reviews.
+        mirroring: an instance that sees all sources.
+        known: what the manager knows of them, for people.
+        workers: all, each as whoever follows it here knows it.
+        managed_by: the value that makes a Job ours.
+    """
+    return AccessSources(
         management=management,
         kinds=mirroring.sources.kinds,
         sources=mirroring.sources.get,
@@ -192,9 +218,8 @@ def _access(settings: Settings, management: Client, manager: ManagerState, at: O
         obstacles_of_draft=known.obstacles_of_draft,
         choice_for_draft=known.choice_for_draft,
         transform=mirroring.transform,
-        managed_by=settings.managed_by,
+        managed_by=managed_by,
     )
-    return Access(sources, log=get_log("access"), bounds=bounds, elsewhere=elsewhere)
 
 
 def _known(manager: ManagerState) -> Knowledge:

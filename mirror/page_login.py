@@ -17,7 +17,7 @@ import msgspec
 from mirror.access.answers import Answer, StatusError
 from mirror.access.logs import Cut
 from mirror.access.request_parsing import Asked
-from mirror.access.reviews import Person, Reviews
+from mirror.access.reviews import Person, Reviews, allowances
 from mirror.access.service import Access
 from mirror.kinds.registry import Kinds, resource_name
 from mirror.kube.errors import KubeError
@@ -59,7 +59,7 @@ class AccessVisitors:
 
     async def visitor(self, token: str, peer: str) -> Visitor:
         try:
-            person = await self._reviews.person(f"Bearer {token}", peer)
+            person = await self._reviews.person(f"Bearer {token}", allowances(peer))
         except StatusError as refused:
             raise Refused(refused.code, refused.message) from refused
         return _Visitor(person.name, token, peer, person)

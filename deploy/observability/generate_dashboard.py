@@ -314,7 +314,7 @@ ROWS: dict[str, list[Json]] = {
         ),
         timeseries("Queues", "Keys that wait, by queue.", "none", (f"workqueue_depth{{{SELECTED}}}", "{{name}}")),
     ],
-    "Webhook": [
+    "Webhook and access": [
         timeseries(
             "Reviews",
             "Admission reviews, by webhook and answer. Errors keep Jobs of chosen namespaces from being created.",
@@ -326,6 +326,12 @@ ROWS: dict[str, list[Json]] = {
             "How long an answer took; the API server waits for 5 s.",
             "s",
             *quantiles("jobmirror_webhook_seconds", "hook", "{{hook}}"),
+        ),
+        timeseries(
+            "Passed on",
+            "Users' requests that another manager has to answer; unreachable for long: they do not reach each other.",
+            "reqps",
+            (rate("jobmirror_access_passed_on_total", "result"), "{{result}}"),
         ),
     ],
     "Tokens and certificates": [
@@ -344,7 +350,7 @@ ROWS: dict[str, list[Json]] = {
         ),
     ],
 }
-COLLAPSED = ("Job controller", "Webhook", "Tokens and certificates")
+COLLAPSED = ("Job controller", "Webhook and access", "Tokens and certificates")
 
 
 def dashboard() -> Json:

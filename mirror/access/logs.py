@@ -7,9 +7,8 @@ can tell. Leaving cancels everything up to the worker.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Protocol
 from urllib.parse import quote
 
@@ -19,6 +18,7 @@ from mirror.access.mirrors import Mirror, Mirrors, refusal_of
 from mirror.access.pods import Pod, choose
 from mirror.access.request_parsing import LogOptions, Page
 from mirror.access.reviews import Person
+from mirror.access.under_way import Most, UnderWay
 from mirror.kube.errors import KubeError, describe
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import PODS
@@ -46,8 +46,7 @@ class Logs:
     def __init__(self, mirrors: Mirrors, bounds: Bounds) -> None:
         self._mirrors = mirrors
         self._bounds = bounds
-        self._reading: Counter[str] = Counter()
-        self._read_in: Counter[str] = Counter()
+        self._reading = UnderWay(retry_after_seconds=5)
 
     async def pod(self, mirror: Mirror, wanted: LogOptions, person: Person) -> Pod:
         """The pod that is meant.
@@ -89,30 +88,21 @@ class Logs:
             raise StatusError(400, f"pod {pod.metadata.name} has no container {name or '(none)'}; it has {has}")
         return (name,)
 
-    @contextmanager
-    def counted(self, person: Person, namespace: str) -> Iterator[None]:
+    def counted(self, person: Person, namespace: str) -> AbstractContextManager[None]:
         """While a log is read.
 
         Raises:
             StatusError: 429 where too many are.
         """
-        if self._reading[person.name] >= self._bounds.streams_of_one:
-            raise StatusError(429, f"you read {self._bounds.streams_of_one} logs already", retry_after_seconds=5)
-        if self._read_in[namespace] >= self._bounds.streams_of_namespace:
-            text = f"{self._bounds.streams_of_namespace} logs of namespace {namespace} are read already"
-            raise StatusError(429, text, retry_after_seconds=5)
-        if self._reading.total() >= self._bounds.streams:
-            raise StatusError(429, "too many logs are read at once", retry_after_seconds=5)
-        places = ((self._reading, person.name), (self._read_in, namespace))
-        for counter, key in places:
-            counter[key] += 1
-        try:
-            yield
-        finally:
-            for counter, key in places:
-                counter[key] -= 1
-                if not counter[key]:
-                    del counter[key]
+        of_one, of_namespace = self._bounds.streams_of_one, self._bounds.streams_of_namespace
+        bounds = (
+            Most(("person", person.name), of_one, f"you read {of_one} logs already"),
+            Most(
+                ("namespace", namespace), of_namespace, f"{of_namespace} logs of namespace {namespace} are read already"
+            ),
+            Most("all", self._bounds.streams, "too many logs are read at once"),
+        )
+        return self._reading.one_more(bounds)
 
     @asynccontextmanager
     async def opened(

@@ -18,6 +18,7 @@ from mirror.access.bounds import Bounds
 from mirror.access.pods import BadList, Event, Listed, Pod, read_events, read_list, read_pods
 from mirror.access.request_parsing import Page
 from mirror.access.reviews import Person
+from mirror.access.under_way import Most, UnderWay
 from mirror.batch.syntax import subdomain_problems
 from mirror.decide.identity import Identity, identify, own_labels
 from mirror.kinds.base import Kind
@@ -74,7 +75,7 @@ class Mirrors:
         self._origin = origin
         self._bounds = bounds
         # Requests under way, by worker: one that hangs holds a few of them and nobody else's.
-        self._under_way: dict[str, int] = {}
+        self._under_way = UnderWay()
 
     def source(self, kind: Kind, namespace: str, name: str) -> Object:
         """Find a source in the cache.
@@ -264,24 +265,19 @@ class Mirrors:
     @asynccontextmanager
     async def asking(self, worker: Worker, doing: str) -> AsyncIterator[None]:
         """One of the few requests to a worker that may be under way; what goes wrong is a StatusError, or NotFound."""
-        under_way = self._under_way.get(worker.name, 0)
-        if under_way >= self._bounds.calls_of_worker:
-            raise StatusError(429, f"too many concurrent requests to worker {worker.name}", retry_after_seconds=1)
-        self._under_way[worker.name] = under_way + 1
-        try:
-            # Waiting for the rate limit is in it, too: mirroring goes first there.
-            async with asyncio.timeout(self._bounds.answer_seconds):
-                yield
-        except NotFound:
-            raise
-        except KubeError as error:
-            raise refusal_of(error, worker.name, doing) from error
-        except TimeoutError:
-            raise StatusError(504, f"worker {worker.name} did not answer in time") from None
-        finally:
-            self._under_way[worker.name] -= 1
-            if not self._under_way[worker.name]:
-                del self._under_way[worker.name]
+        most = self._bounds.calls_of_worker
+        bound = Most(worker.name, most, f"too many concurrent requests to worker {worker.name}")
+        with self._under_way.one_more([bound]):
+            try:
+                # Waiting for the rate limit is in it, too: mirroring goes first there.
+                async with asyncio.timeout(self._bounds.answer_seconds):
+                    yield
+            except NotFound:
+                raise
+            except KubeError as error:
+                raise refusal_of(error, worker.name, doing) from error
+            except TimeoutError:
+                raise StatusError(504, f"worker {worker.name} did not answer in time") from None
 
 
 def _of_another_manager(worker: Worker) -> StatusError:

@@ -9,17 +9,19 @@ be an IP, and the token is not sent before TLS has shown a certificate of our ow
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ipaddress
+import re
 import ssl
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from multidict import CIMultiDict
 
 from mirror.access.answers import JSON_TYPE
 from mirror.access.bounds import Bounds
+from mirror.access.under_way import Most, UnderWay
 from mirror.kube.addresses import judge_address
 from mirror.kube.credentials import Endpoint
 from mirror.kube.errors import BadAnswer, KubeError, Unreachable, describe
@@ -30,15 +32,15 @@ from mirror.model.version import version
 from mirror.settings.texts import split_address
 
 PASSED_ON = "x-jobmirror-passed-on"
-"""The header of a request that another manager passes on: it is answered from what is known here, or refused."""
+"""The header of a request that another manager passes on: it is answered from what is known here, or refused.
+
+Its value is a digest of whom that manager takes the caller for (``digest_of``)."""
+
+IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class NoAnswer(Exception):
     """A manager was not asked, or did not answer; the text says why, to follow its name."""
-
-
-class TooMany(Exception):
-    """A manager was not asked, since many requests to it are under way already; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ class Peers:
         self._trust = trust
         self._own_address = own_address
         self._bounds = bounds
-        self._under_way: Counter[tuple[str, ...]] = Counter()
-        """Requests but for logs, by address, and with that by worker and by person."""
+        self._under_way = UnderWay()
+        """Requests but for logs."""
         self._context: tuple[bytes, ssl.SSLContext] | None = None
 
     async def answer(
@@ -92,14 +94,14 @@ class Peers:
         request = Request("get", "GET", path, query, deadline_seconds=seconds)
         with self._counted(address, caller), self._failures(seconds):
             async with self._connected(address) as transport, asyncio.timeout(seconds):
-                found = await transport.exchange(request, _headers(caller.authorization), self._bounds.peer_bytes)
+                found = await transport.exchange(request, headers_of(caller), self._bounds.peer_bytes)
         if not found.headers.get("Content-Type", "").startswith(JSON_TYPE):
             raise NoAnswer("answers something else than JSON")
         return found
 
     @asynccontextmanager
     async def opened(
-        self, address: str, path: str, query: tuple[tuple[str, str], ...], authorization: str, *, seconds: float
+        self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller, *, seconds: float
     ) -> AsyncIterator[Opened]:
         """An answer while it comes, once its head is there; arguments and errors as of ``answer``.
 
@@ -109,27 +111,23 @@ class Peers:
         async with self._connected(address) as transport, AsyncExitStack() as stack:
             with self._failures(self._bounds.peer_seconds):
                 async with asyncio.timeout(self._bounds.peer_seconds):
-                    found = await stack.enter_async_context(transport.open(request, _headers(authorization)))
+                    found = await stack.enter_async_context(transport.open(request, headers_of(caller)))
             yield found
 
-    @contextmanager
-    def _counted(self, address: str, caller: Caller) -> Iterator[None]:
+    def _counted(self, address: str, caller: Caller) -> AbstractContextManager[None]:
         """One worker that hangs, or one person, keeps nobody else from what another worker has (D12)."""
-        bounds = self._bounds
-        counted = {
-            (address, "worker", caller.worker): (bounds.calls_of_worker, f"about worker {caller.worker}"),
-            (address, "person", caller.person): (bounds.requests_of_one, f"of {caller.person}"),
-            (address,): (bounds.requests_of_peer, "to that manager"),
-        }
-        for key, (most, whose) in counted.items():
-            if self._under_way[key] >= most:
-                raise TooMany(f"{most} requests {whose} are under way")
-        self._under_way.update(counted.keys())
-        try:
-            yield
-        finally:
-            self._under_way.subtract(counted.keys())
-            self._under_way = +self._under_way
+        of_worker, of_one, of_peer = (
+            self._bounds.calls_of_worker,
+            self._bounds.requests_of_one,
+            self._bounds.requests_of_peer,
+        )
+        about = f"about worker {caller.worker}" if caller.worker else "about Jobs without a worker"
+        bounds = (
+            Most((address, "worker", caller.worker), of_worker, _reached(of_worker, about)),
+            Most((address, "person", caller.person), of_one, _reached(of_one, f"of {caller.person}")),
+            Most((address,), of_peer, _reached(of_peer, "to that manager")),
+        )
+        return self._under_way.one_more(bounds)
 
     @contextmanager
     def _failures(self, seconds: float) -> Iterator[None]:
@@ -199,15 +197,30 @@ async def read_refusal(opened: Opened, *, most_bytes: int, seconds: float) -> by
     return bytes(body)
 
 
-def _headers(authorization: str) -> CIMultiDict[str]:
+def _reached(most: int, whose: str) -> str:
+    return f"{most} requests {whose} are under way; retry in one second"
+
+
+def headers_of(caller: Caller) -> CIMultiDict[str]:
+    """All headers of a request that is passed on."""
     return CIMultiDict(
         {
-            "Authorization": authorization,
+            "Authorization": caller.authorization,
             "Accept-Encoding": "identity",
             "User-Agent": f"jobmirror/{version()}",
-            PASSED_ON: "true",
+            PASSED_ON: digest_of(caller.person),
         }
     )
+
+
+def digest_of(person: str) -> str:
+    """Whom a manager takes a caller for, in a form that fits in a header, whatever users are called."""
+    return hashlib.sha256(person.encode()).hexdigest()[:32]
+
+
+def is_digest(text: str) -> bool:
+    """Whether it may be one."""
+    return re.fullmatch("[0-9a-f]{32}", text) is not None
 
 
 def _server(address: str, own_address: str) -> str:
@@ -228,7 +241,22 @@ def _server(address: str, own_address: str) -> str:
 
 
 def _is_loopback(address: str) -> bool:
+    found = ip_of(address)
+    return found is not None and found.is_loopback
+
+
+def ip_of(address: str) -> IP | None:
+    """The IP of a manager's address; None: it has none."""
     try:
-        return ipaddress.ip_address(split_address(address)[0]).is_loopback
+        return ipaddress.ip_address(split_address(address)[0])
     except ValueError:
-        return False
+        return None
+
+
+def ip_of_peer(peer: str) -> IP | None:
+    """The IP that a connection comes from; None: it is none."""
+    try:
+        found = ipaddress.ip_address(peer)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found

@@ -3,7 +3,7 @@
 A bearer token is shown to the cluster (TokenReview), a right is asked for (SubjectAccessReview); refusals are
 remembered too. A client certificate of the cluster names its user as it does there. Tokens are kept as a digest only
 and never logged. What is asked is bounded, in all, for each address and for each person, so that nobody makes the
-manager flood its cluster.
+manager flood its cluster. Which other manager a request comes from is not found out here (``elsewhere``).
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from mirror.access.answers import StatusError
+from mirror.access.under_way import Most, UnderWay
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, Forbidden, KubeError
@@ -44,7 +45,37 @@ DEADLINE_SECONDS = 5.0
 MOST_BYTES = 1 << 20
 TOKENS_A_SECOND, TOKENS_AT_ONCE = 50.0, 100
 GUESSES_A_SECOND_OF_PEER, GUESSES_AT_ONCE_OF_PEER = 2.0, 20
+GUESSES_A_SECOND_OF_MEMBER, GUESSES_AT_ONCE_OF_MEMBER = 10.0, 100
+"""Of all that another manager passes on: at once more than it has under way here (``Bounds.requests_of_peer`` and
+``streams``), and in the long run a fifth of the tokens that are looked at, since a proxy may have its address."""
 REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE = 10.0, 50
+
+
+class Allowance(NamedTuple):
+    """How many refused tokens are put up with, and from whom."""
+
+    kind: str
+    whom: str
+    a_second: float
+    at_once: int
+
+
+def allowances(address: str) -> tuple[Allowance, ...]:
+    """Of a request that comes from this address (``serving.peers``)."""
+    return (Allowance("peer", address, GUESSES_A_SECOND_OF_PEER, GUESSES_AT_ONCE_OF_PEER),)
+
+
+def allowances_passed_on(member: str, caller: str) -> tuple[Allowance, ...]:
+    """Of a request that another manager passes on: of its caller, and of all that it passes on.
+
+    Args:
+        member: its address; that it is one is certain.
+        caller: whom it takes the caller for. Believed for nothing but this.
+    """
+    return (
+        Allowance("member", member, GUESSES_A_SECOND_OF_MEMBER, GUESSES_AT_ONCE_OF_MEMBER),
+        Allowance("passed on", f"{member} {caller}", GUESSES_A_SECOND_OF_PEER, GUESSES_AT_ONCE_OF_PEER),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +155,17 @@ class Reviews:
         self._rights: Remembered[tuple[Person, Permission], bool] = Remembered(
             now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
         )
-        self._looked_at: Counter[str] = Counter()
-        """Tokens that the cluster is just asked about, by address: each may be a guess."""
+        self._looked_at = UnderWay()
+        """Tokens that the cluster is just asked about: each may be a guess."""
         self._pace = Limiter(TOKENS_A_SECOND, TOKENS_AT_ONCE, now)
         self._pace_of: Remembered[tuple[str, str], Limiter] = Remembered(now, seconds=3600.0, most=MOST_REMEMBERED)
 
-    async def person(self, authorization: str, peer: str) -> Person:
+    async def person(self, authorization: str, held_against: Sequence[Allowance]) -> Person:
         """Whose token an ``Authorization`` header carries.
+
+        Args:
+            authorization: the header.
+            held_against: whom a token is held against that is refused, the one with most users first.
 
         Raises:
             StatusError: 401; 429 when too many are shown; 503 or 504 when the cluster does not say.
@@ -142,23 +177,26 @@ class Reviews:
         digest = hashlib.sha256(token.encode()).digest()
         found = self._persons.get(digest)
         if found is None:
-            # Only what is refused is held against an address: many users may share one.
-            guesses = self._pace_for("peer", peer, GUESSES_A_SECOND_OF_PEER, GUESSES_AT_ONCE_OF_PEER)
-            if guesses.describe().tokens < self._looked_at[peer] + 1 or not self._pace.acquire_nowait():
-                raise _too_many("tokens are shown")
-            self._looked_at[peer] += 1
-            try:
-                found = self._persons.put(digest, await self._review_token(token) or False)
-            finally:
-                self._looked_at[peer] -= 1
-                if not self._looked_at[peer]:
-                    del self._looked_at[peer]
-            if found is False:
-                guesses.acquire_nowait()
+            found = await self._look_at(token, digest, held_against)
         if not isinstance(found, Person):
             raise StatusError(401, "the management cluster does not accept this token; it may be over")
         self.bound("person", found.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
         return found
+
+    async def _look_at(self, token: str, digest: bytes, held_against: Sequence[Allowance]) -> Person | bool:
+        """Only what is refused is held against anybody: many users may share an address."""
+        bounds = (Most(one, self._left(one), _too_many("tokens are shown")) for one in held_against)
+        with self._looked_at.one_more(bounds):
+            if not self._pace.acquire_nowait():
+                raise _throttled("tokens are shown")
+            found = self._persons.put(digest, await self._review_token(token) or False)
+        if found is False:
+            for one in held_against:
+                self._pace_for(*one).acquire_nowait()
+        return found
+
+    def _left(self, allowance: Allowance) -> int:
+        return int(self._pace_for(*allowance).describe().tokens)
 
     def person_of_certificate(self, certificate: CertificateUser) -> Person:
         """Whom a client certificate names, as an API server sees them.
@@ -232,15 +270,19 @@ class Reviews:
             StatusError: 429.
         """
         if not self._pace_for(kind, whom, rate, burst).acquire_nowait():
-            raise _too_many("requests come")
+            raise _throttled("requests come")
 
     def _pace_for(self, kind: str, whom: str, rate: float, burst: int) -> Limiter:
         found = self._pace_of.get((kind, whom))
         return found or self._pace_of.put((kind, whom), Limiter(rate, burst, self._now))
 
 
-def _too_many(what: str) -> StatusError:
-    return StatusError(429, f"too many {what}; try again in a second", retry_after_seconds=1)
+def _throttled(what: str) -> StatusError:
+    return StatusError(429, _too_many(what), retry_after_seconds=1)
+
+
+def _too_many(what: str) -> str:
+    return f"too many {what}; try again in a second"
 
 
 def _words(right: Permission) -> str:

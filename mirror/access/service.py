@@ -26,7 +26,7 @@ from mirror.access.looking import Looking
 from mirror.access.mirrors import Mirror, Mirrors
 from mirror.access.peers import PASSED_ON
 from mirror.access.request_parsing import Asked, Question
-from mirror.access.reviews import Person, Reviews
+from mirror.access.reviews import Allowance, Person, Reviews, allowances, allowances_passed_on
 from mirror.access.sources import AccessSources
 from mirror.batch.syntax import label_problems
 from mirror.kinds.base import BadDraft, Kind
@@ -170,7 +170,7 @@ class Access:
         if asked.certificate is not None and not authorization:
             person = self._reviews.person_of_certificate(asked.certificate)
         else:
-            person = await self._reviews.person(authorization, peer_of(asked.peer))
+            person = await self._reviews.person(authorization, self._held_against(asked))
         line.user = person.name
         if any(name.startswith(_PREFIX) for name in asked.headers):
             raise StatusError(400, "impersonation is not supported; use a token or a certificate of that user")
@@ -180,6 +180,11 @@ class Access:
             # Thousands of Jobs are gone through, or a long body: that takes its time.
             self._reviews.bound("list", person.name, LISTS_A_SECOND_OF_ONE, LISTS_AT_ONCE_OF_ONE)
         return person, question
+
+    def _held_against(self, asked: Asked) -> tuple[Allowance, ...]:
+        """Whom its token is held against, should it be refused."""
+        passed_on = self._elsewhere.passed_on_by(asked) if self._elsewhere is not None else None
+        return allowances(peer_of(asked.peer)) if passed_on is None else allowances_passed_on(*passed_on)
 
     async def _require(self, person: Person, rights: list[Permission]) -> None:
         for right in rights:
@@ -256,12 +261,12 @@ class Access:
     async def _pass_on(
         self, owner: Owner, kind: Kind, question: Question, person: Person, stack: AsyncExitStack, line: _Line
     ) -> Callable[[Reply], Awaitable[None]]:
-        """Its answer; of a Job itself, what is known here, and what not, where it does not answer."""
+        """Its answer; where it does not answer, what is known here of a Job itself, or one that waits, and what not."""
         assert self._elsewhere is not None
         line.fields["manager"] = owner.member
         if question.what == "log":
             stack.enter_context(self._logs.counted(person, question.namespace or ""))
-            pod, pieces = await self._elsewhere.log(owner, kind, question, line.asked, stack)
+            pod, pieces = await self._elsewhere.log(owner, kind, question, line.asked, stack, person=person.name)
             line.fields |= {"pod": pod, "worker": owner.worker}
 
             async def send(reply: Reply) -> None:
@@ -274,10 +279,15 @@ class Access:
                 Answer(200, await self._elsewhere.answer(owner, kind, question, line.asked, person=person.name))
             )
         except StatusError as refused:
-            if question.what or refused.code in (401, 403):
+            compares_here = question.what == "diff" and not owner.worker
+            if refused.code in (401, 403) or (question.what and not compares_here):
                 raise
-            missing = f"{owner} has not answered: {refused.message}" if owner.member not in refused.message else ""
-            return _sending(whole(self._job(kind, question) | {"unavailable": missing or refused.message}))
+            is_named = owner.member in refused.message
+            missing = refused.message if is_named else f"{owner} has not answered: {refused.message}"
+            if compares_here:
+                compared = await self._differing.of_source(kind, self._source(kind, question), person)
+                return _sending(whole({**compared, "note": missing}))
+            return _sending(whole(self._job(kind, question) | {"unavailable": missing}))
 
     # -- logs ---------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -90,6 +90,10 @@ class Knowledge:
     def kept_elsewhere(self, key: SourceKey) -> str:
         """Nothing: whoever stands by beside this manager knows no more."""
         return ""
+
+    def ownership(self) -> Hashable:
+        """Always the same: there is one manager that works."""
+        return None
 
     def obstacles_of_draft(self, kind: Kind, draft: Object) -> Mapping[str, str]:
         """The same for one that does not exist yet, whatever uid is written in it."""

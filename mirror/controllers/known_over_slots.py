@@ -7,7 +7,7 @@ instances know more, which come and go with their Leases. What only another mana
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +36,11 @@ class Owners(Protocol):
     def assigner(self) -> str: ...
 
     def holder_of(self, worker: str) -> str: ...
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """Who holds each slot, in their order."""
+        ...
 
 
 def instance_for(held: Held, placed: str | None) -> MirroringState | None:
@@ -115,6 +120,10 @@ class KnowledgeOverSlots(Knowledge):
         if owner == self.owners.me:
             return f"This manager has just begun; it {does}."
         return f"Another manager ({owner}) {does} and alone knows {what}."
+
+    def ownership(self) -> Hashable:
+        """Who assigns, who holds each slot, and of what an instance runs here."""
+        return self.owners.assigner, self.owners.holders, frozenset(one.share for one in self.held())
 
     def obstacles_of_draft(self, kind: Kind, draft: Object) -> Mapping[str, str]:
         """For one that does not exist yet."""

@@ -6,7 +6,7 @@ them cleans them (D18). Times are RFC 3339 in UTC, empty where there is none.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -137,6 +137,13 @@ class Known(Protocol):
 
     def kept_elsewhere(self, key: SourceKey) -> str:
         """What of it only another manager knows that works beside this one, as a sentence; empty: nothing."""
+        ...
+
+    def ownership(self) -> Hashable:
+        """Who does what of several managers that work beside each other: another value once that is other than it was.
+
+        ``changes`` does not say so.
+        """
         ...
 
     def changes(self) -> AsyncIterator[frozenset[SourceKey]]:

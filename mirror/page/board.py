@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -27,7 +27,7 @@ from mirror.runtime.clock import Clock
 GATHER_SECONDS = 0.15
 """Changes of this time are taken together."""
 LOOK_SECONDS = 2.0
-"""How often it is looked at what nobody tells of: whether we lead, and how late a status is."""
+"""How often it is looked at what nobody tells of: whether we lead, who follows which worker, how late a status is."""
 LINGER_SECONDS = 30.0
 """How long all is kept when the last one has gone: he may only have turned a page."""
 MOST_LATE = 200
@@ -38,6 +38,8 @@ MOST_VIEWS = 32
 MOST_SCOPES = 16
 _SLICE = 250
 """Jobs read between two chances for others."""
+_WAITING = ""
+"""The worker of Jobs that have none: who assigns knows more of them than others."""
 
 
 class NotReady(Exception):
@@ -56,6 +58,7 @@ class Board:
         self._table: Table | None = None
         self._workers: dict[str, WorkerView] = {}
         self._leads = False
+        self._owners: Hashable = None
         self._activity = Activity()
         self._bars: tuple[Bar, ...] = ()
         self._charted_at = float("-inf")
@@ -213,6 +216,7 @@ class Board:
         # Before anything is read, so that nothing falls between.
         changes = aiter(self._known.changes())
         self._table = Table()
+        self._owners = self._known.ownership()
         self._take_workers()
         self._leads = self._is_leading()
         await self._read(self._known.keys())
@@ -234,14 +238,18 @@ class Board:
             await asyncio.sleep(GATHER_SECONDS)
 
     async def _look_again(self) -> None:
-        """Look for changes without an event (lag, leadership) while a page is open."""
+        """Look for changes without an event (lag, leadership, slots) while a page is open."""
         while self._lookers or self._clock.monotonic() - self._looked_at < LINGER_SECONDS:
             await asyncio.sleep(LOOK_SECONDS)
             table = self._table
             late, leads = list(islice(table.outstanding(), MOST_LATE)) if table else [], self._is_leading()
-            if late or leads != self._leads:
-                self._leads = leads
+            owners = self._known.ownership()
+            has_moved = owners != self._owners
+            if late or has_moved or leads != self._leads:
+                self._leads, self._owners = leads, owners
                 await self._read(late)
+                if has_moved:
+                    await self._read_workers({_WAITING})
                 self._tell()
             if self._chart():
                 self._tell()
@@ -261,12 +269,12 @@ class Board:
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
 
-    async def _read_workers(self) -> None:
-        """Workers as they are now; what a worker's state says about its Jobs changes with it."""
-        before = {name: (worker.state, worker.because) for name, worker in self._workers.items()}
+    async def _read_workers(self, also: Set[str] = frozenset()) -> None:
+        """Workers as they are now; what is said of a worker's Jobs changes with it. ``also``: read theirs anyway."""
+        before = _what_jobs_show(self._workers)
         self._take_workers()
-        now = {name: (worker.state, worker.because) for name, worker in self._workers.items()}
-        others = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+        now = _what_jobs_show(self._workers)
+        others = also | {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
         if others and self._table is not None:
             await self._read(self._table.keys_on(others))
 
@@ -299,3 +307,8 @@ class Board:
         self._charted_at = float("-inf")
         if not self._lookers:
             self._wanted.clear()
+
+
+def _what_jobs_show(workers: Mapping[str, WorkerView]) -> dict[str, tuple[object, ...]]:
+    """What of each worker changes what is shown of its Jobs."""
+    return {name: (worker.state, worker.because, worker.is_elsewhere) for name, worker in workers.items()}

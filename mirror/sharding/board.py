@@ -95,6 +95,10 @@ class LeaseBoard:
         """Where a member is asked for what only it knows; empty: it is not there, or does not say."""
         return next((seen.address for one, seen in self._members(now) if one == member), "")
 
+    def addresses(self, now: float) -> frozenset[str]:
+        """Where members are asked that are there."""
+        return frozenset(seen.address for _, seen in self._members(now) if seen.address)
+
     def sighting_of(self, lease: str) -> Sighting | None:
         """Since when a Lease is as it is; None: there is none."""
         seen = self._seen.get(lease)

@@ -157,6 +157,12 @@ class Coordinator:
         return self._board.holder_of(self._slot_of(worker), self._clock.boottime())
 
     @property
+    def holders(self) -> tuple[str, ...]:
+        """Which replica holds each slot, by their numbers; empty: nobody does."""
+        now, slots = self._clock.boottime(), self._settings.member.slots
+        return tuple(self._board.holder_of(Slot(index, slots), now) for index in range(slots))
+
+    @property
     def me(self) -> str:
         """This replica, as Leases name it."""
         return self._board.me
@@ -169,6 +175,11 @@ class Coordinator:
     def address_of(self, member: str) -> str:
         """Where a replica is asked for what only it knows, as it says itself; empty: it is not there, or does not."""
         return self._board.address_of(member, self._clock.boottime())
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """Where the replicas are asked that are there now."""
+        return self._board.addresses(self._clock.boottime())
 
     def unheld(self) -> Mapping[Slot, float]:
         """The slots that nobody works on, as far as that is known, and for how many seconds."""

@@ -167,6 +167,10 @@ class Metrics:
         self._webhook_answers.labels(hook, answer).inc()
         self._webhook_seconds.labels(hook).observe(seconds)
 
+    def on_passed_on(self, result: str) -> None:
+        """How it went with a user's request that only another manager can answer: an ``access.elsewhere.PassedOn``."""
+        self._access_passed_on.labels(result).inc()
+
     def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
         """One request has ended; ``code`` is the HTTP status or ``error``."""
         found = self._requests.get((cluster, verb, code))
@@ -318,6 +322,7 @@ class Metrics:
         self._token_renewals = counter("token_renewals", "Workers asked for a new token", "worker", "result")
         self._webhook_answers = counter("webhook_answers", "Admission reviews answered", "hook", "answer")
         self._webhook_seconds = self._histogram("webhook_seconds", "Review read to answer made", LATENCY, "hook")
+        self._access_passed_on = counter("access_passed_on", "Users' requests for another manager's answer", "result")
         self.certificate_expiry = gauge("certificate_expiry_timestamp_seconds", "When what we serve HTTPS with ends")
 
     def _make_process(self, program: str) -> None:

@@ -14,9 +14,10 @@ import pytest
 from mirror.access.answers import Answer, StatusError, refusal
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers, TooMany, Trust, pieces_of
+from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers, Trust, digest_of, pieces_of
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access, Reply
+from mirror.access.under_way import TooMany
 from mirror.access.web import routes
 from mirror.http_services import OwnAddress
 from mirror.kube.errors import KubeError
@@ -92,7 +93,7 @@ async def test_a_request_is_passed_on_with_the_callers_token_and_marked() -> Non
     assert (found.status, found.body) == (200, b'{"items":[]}')
     (asked,) = owner.asked
     assert (asked.method, asked.target) == ("GET", "/v1/namespaces/a/jobs/b/pods?limit=5")
-    assert (asked.headers["authorization"], asked.headers[PASSED_ON]) == (TOKEN, "true")
+    assert (asked.headers["authorization"], asked.headers[PASSED_ON]) == (TOKEN, digest_of("ann"))
 
 
 async def test_a_refusal_is_an_answer() -> None:
@@ -115,7 +116,7 @@ async def test_who_cannot_show_our_certificate_sees_no_token(by: Authority, name
         with pytest.raises(NoAnswer, match=r"does not answer: .*certificate"):
             await peers().answer(address, "/v1/jobs", (), ANN, seconds=BOUNDS.peer_seconds)
         with pytest.raises(NoAnswer, match=r"does not answer: .*certificate"):
-            async with peers().opened(address, "/v1/jobs", (), TOKEN, seconds=10):
+            async with peers().opened(address, "/v1/jobs", (), ANN, seconds=10):
                 pass
 
     assert owner.asked == []
@@ -197,7 +198,7 @@ async def test_who_is_silent_is_not_waited_for() -> None:
         with pytest.raises(NoAnswer, match=r"does not answer within 0\.3 s"):
             await soon.answer(address, "/v1/jobs", (), ANN, seconds=0.3)
         with pytest.raises(NoAnswer, match=r"does not answer within 0\.3 s"):
-            async with soon.opened(address, "/v1/jobs", (), TOKEN, seconds=60):
+            async with soon.opened(address, "/v1/jobs", (), ANN, seconds=60):
                 pass
 
 
@@ -251,7 +252,7 @@ async def test_a_log_comes_as_it_is_written_and_one_that_is_cut_does_not_look_wh
     async with serving(write) as (_, address):
         for path in ("/v1/whole", "/v1/cut"):
             go_on.clear()
-            async with peers().opened(address, path, (), TOKEN, seconds=60) as opened:
+            async with peers().opened(address, path, (), ANN, seconds=60) as opened:
                 pieces = pieces_of(opened, seconds=60)
                 assert (opened.status, opened.headers["X-Jobmirror-Pod"]) == (200, "train-x")
                 assert await anext(pieces) == b"one\n"

@@ -208,6 +208,7 @@ NOT_RUN: dict[str, str] = {
     "kubectl -n jobmirror-system logs deployment/jobmirror": _KUBELET,
     "kubectl -n jobmirror-system logs deployment/jobmirror --tail=200": _KUBELET,
     "kubectl --namespace jobmirror-system port-forward deployment/jobmirror 8081": _KUBELET,
+    "kubectl -n jobmirror-system port-forward pod/NAME 8443": _KUBELET,
     "kubectl label namespace gateways jobmirror.io/page=true": (
         "these control planes have no network to be let through; e2e/test_chart.py sees the policy"
     ),

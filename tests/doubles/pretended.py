@@ -6,7 +6,7 @@ Used by ``tests/page`` and by ``e2e/test_page.py`` for hostile texts, many Jobs 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -43,6 +43,7 @@ class Pretended:
         self.stories: dict[SourceKey, tuple[Moment, ...]] = {}
         self.obstacles: dict[SourceKey, dict[str, str]] = {}
         self.elsewhere: dict[SourceKey, str] = {}
+        self.owners = ""
         self.read = 0
         """How many Jobs were asked for."""
         self._readers: list[_Changes] = []
@@ -94,6 +95,9 @@ class Pretended:
 
     def kept_elsewhere(self, key: SourceKey) -> str:
         return self.elsewhere.get(key, "")
+
+    def ownership(self) -> Hashable:
+        return self.owners
 
     def placement_obstacles(self, key: SourceKey) -> Mapping[str, str]:
         return self.obstacles.get(key, {})

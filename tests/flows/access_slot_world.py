@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 from urllib.parse import urlencode
 
 from access_world import AccessWorld, Got
@@ -15,20 +16,19 @@ from replicas import Replica
 from slot_world import SLOTS, SlotProcess, SlotWorld
 
 from mirror.access.bounds import Bounds
-from mirror.access.elsewhere import Elsewhere
+from mirror.access.elsewhere import Elsewhere, PassedOn
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON, Caller, NoAnswer, Peers
+from mirror.access.peers import Caller, NoAnswer, Peers, headers_of
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access
-from mirror.access.sources import AccessSources
 from mirror.controllers.known_over_slots import KnowledgeOverSlots, WorkersOverSlots
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.state import MirroringState
+from mirror.http_services import access_sources
 from mirror.kube.client import Client
 from mirror.kube.errors import OutcomeUnknown
 from mirror.kube.transport import Answer
 from mirror.model import names
-from mirror.planes.api import Json
 from mirror.serving.client_certificates import CertificateUser
 from mirror.sharding.share import Share
 from mirror.telemetry.logs import get_log
@@ -54,20 +54,22 @@ class Ways:
     """By address."""
     accesses: dict[Replica, Access] = field(default_factory=dict)
     passed: list[Passed] = field(default_factory=list)
+    own_host: str = ""
+    """Of the manager that asks."""
 
     async def answer(
         self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller, *, seconds: float
     ) -> Answer:
-        got, asking = Got(), self._asking(address, path, query, caller.authorization)
+        got, asking = Got(), self._asking(address, path, query, caller)
         await self._while_alive(address, asking(got))
         assert got.answer is not None
         return Answer(got.answer.status, dict(got.answer.headers), got.answer.body)
 
     @asynccontextmanager
     async def opened(
-        self, address: str, path: str, query: tuple[tuple[str, str], ...], authorization: str, *, seconds: float
+        self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller, *, seconds: float
     ) -> AsyncIterator[Coming]:
-        asking = self._asking(address, path, query, authorization)
+        asking = self._asking(address, path, query, caller)
         coming = Coming(self.at[address])
         task = asyncio.ensure_future(coming.fill(asking))
         try:
@@ -77,14 +79,14 @@ class Ways:
             task.cancel()
             await asyncio.wait({task})
 
-    def _asking(self, address: str, path: str, query: tuple[tuple[str, str], ...], authorization: str) -> Any:
+    def _asking(self, address: str, path: str, query: tuple[tuple[str, str], ...], caller: Caller) -> Any:
         if address not in self.at or self.at[address].is_dead:
             raise NoAnswer("does not answer: connection refused")
         replica = self.at[address]
-        self.passed.append(Passed(replica.identity, path, authorization))
-        target = path + (f"?{urlencode(query)}" if query else "")
-        headers = {"authorization": authorization, PASSED_ON: "true"}
-        return lambda got: self.accesses[replica].handle(Asked("GET", target, headers, "10.0.0.9"), got)
+        self.passed.append(Passed(replica.identity, path, caller.authorization))
+        headers = {name.lower(): text for name, text in headers_of(caller).items()}
+        asked = Asked("GET", path + (f"?{urlencode(query)}" if query else ""), headers, self.own_host)
+        return lambda got: self.accesses[replica].handle(asked, got)
 
     async def _while_alive(self, address: str, answering: Any) -> None:
         task = asyncio.ensure_future(answering)
@@ -140,6 +142,17 @@ class Coming(Got):
         return piece or b""
 
 
+class Run(NamedTuple):
+    """Where the Job ``train`` runs."""
+
+    worker: str
+    pod: str
+    owner: Replica
+    """The manager that follows the worker."""
+    other: Replica
+    """One that does not."""
+
+
 class AccessSlotWorld(AccessWorld, SlotWorld):
     """Three managers; ``ask_at`` asks one of them."""
 
@@ -149,6 +162,7 @@ class AccessSlotWorld(AccessWorld, SlotWorld):
         super().__init__(scope, workers, bounds=bounds)
         self.ways = Ways()
         self.known: dict[Replica, KnowledgeOverSlots] = {}
+        self.counted: Counter[PassedOn] = Counter()
 
     def open_access(self) -> None:
         """Each manager has its own."""
@@ -167,7 +181,7 @@ class AccessSlotWorld(AccessWorld, SlotWorld):
 
     async def _run_replica(self, replica: Replica) -> None:
         process = self.processes[replica] = SlotProcess(self, replica)
-        process.address = f"10.0.0.{replica.number}:8443"
+        process.address = f"{host_of(replica)}:8443"
         management = self.client("management", replica, None)
 
         async def connect(name: str, kubeconfig: bytes) -> Client:
@@ -188,37 +202,38 @@ class AccessSlotWorld(AccessWorld, SlotWorld):
         bounds = self.bounds or Bounds()
         known = self.known[replica] = KnowledgeOverSlots(standby.known().state, held, process.coordinator)
         workers = WorkersOverSlots(standby.registry.workers, held)
-        sources = AccessSources(
-            management=self.management.client(),
-            kinds=standby.sources.kinds,
-            sources=standby.sources.get,
-            workers=workers,
-            known=known,
-            obstacles_of_draft=known.obstacles_of_draft,
-            choice_for_draft=known.choice_for_draft,
-            transform=standby.transform,
-            managed_by=names.DEFAULT_MANAGED_BY,
-        )
-        elsewhere = Elsewhere(process.coordinator, cast(Peers, self.ways), workers, bounds)
+        management, managed_by = self.management.client(), names.DEFAULT_MANAGED_BY
+        sources = access_sources(management, standby, known, workers, managed_by=managed_by)
+        peers = cast(Peers, replace(self.ways, own_host=host_of(replica)))
+
+        def count(result: PassedOn) -> None:
+            self.counted[result] += 1
+
+        elsewhere = Elsewhere(process.coordinator, peers, workers, bounds, count=count)
         self.ways.at[process.address] = replica
         self.ways.accesses[replica] = Access(sources, log=get_log("access"), bounds=bounds, elsewhere=elsewhere)
 
-    async def runs(self, name: str = "train") -> tuple[str, Json]:
-        """A Job whose pods run: where, and the first of them."""
-        await self.create(name, run_for="never")
+    async def runs(self, text: bytes = b"") -> Run:
+        """The Job ``train``, whose pods run and have written this, once each manager has a slot."""
+        await self.until_shared()
+        await self.create("train", run_for="never")
 
         async def is_placed() -> bool:
-            return placed(await self.source(name)) is not None
+            return placed(await self.source("train")) is not None
 
         await self.until(is_placed)
-        worker = str(placed(await self.source(name)))
+        worker = str(placed(await self.source("train")))
 
         async def has_pod() -> bool:
-            return any(pod["status"].get("phase") == "Running" for pod in await self.pods(worker, name))
+            return any(pod["status"].get("phase") == "Running" for pod in await self.pods(worker))
 
         await self.until(has_pod)
+        (pod,) = await self.pods(worker)
+        if text:
+            self.writes(worker, pod, text)
         await asyncio.sleep(5)
-        return worker, (await self.pods(worker, name))[0]
+        owner = self.holder(worker)
+        return Run(worker, pod["metadata"]["name"], owner, self.others(owner)[0])
 
     # -- who asks ------------------------------------------------------------------------------------------------------
 
@@ -243,7 +258,13 @@ class AccessSlotWorld(AccessWorld, SlotWorld):
         headers: Mapping[str, str] | None = None,
         got: Got | None = None,
         certificate: CertificateUser | None = None,
+        peer: str = "10.0.0.1",
     ) -> Got:
         """As ``ask``, of this manager."""
         self.access = self.ways.accesses[replica]
-        return await self.ask(what, headers=headers, got=got, certificate=certificate)
+        return await self.ask(what, headers=headers, got=got, certificate=certificate, peer=peer)
+
+
+def host_of(replica: Replica) -> str:
+    """The address of its pod."""
+    return f"10.0.1.{replica.number}"

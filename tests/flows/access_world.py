@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -15,13 +15,14 @@ from mirror.access.answers import Answer, StatusError
 from mirror.access.bounds import Bounds
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access
-from mirror.access.sources import AccessSources
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
+from mirror.http_services import access_sources
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.serving.client_certificates import CertificateUser
 from mirror.telemetry.logs import get_log
 
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 USERS = ("ann", "bob", "eve")
 TOKENS = {f"token-of-{name}": User(name, (AUTHENTICATED_GROUP,)) for name in USERS}
 RULES: list[Json] = [
@@ -72,6 +73,11 @@ class Got:
         return found
 
     @property
+    def retry_after(self) -> str:
+        assert self.answer is not None
+        return dict(self.answer.headers).get("Retry-After", "")
+
+    @property
     def message(self) -> str:
         return str(self.json["message"])
 
@@ -97,30 +103,34 @@ class AccessWorld(FlowWorld):
         """Over the manager that runs now."""
         assert self.mirroring is not None
         assert self.registry is not None
-        known = self.mirroring.known()
-        sources = AccessSources(
-            management=self.management.client(),
-            kinds=self.mirroring.sources.kinds,
-            sources=self.mirroring.sources.get,
-            workers=self.registry.workers,
-            known=known,
-            obstacles_of_draft=known.obstacles_of_draft,
-            choice_for_draft=known.choice_for_draft,
-            transform=self.mirroring.transform,
-            managed_by=names.DEFAULT_MANAGED_BY,
-        )
+        management, known = self.management.client(), self.mirroring.known()
+        workers, managed_by = self.registry.workers, names.DEFAULT_MANAGED_BY
+        sources = access_sources(management, self.mirroring, known, workers, managed_by=managed_by)
         self.access = Access(sources, log=get_log("access"), bounds=self.bounds)
 
-    async def allow(self, user: str, rules: list[Json], namespace: str = "default") -> None:
+    async def allow(self, user: str, rules: list[Json], namespace: str = "default", *, kind: str = "User") -> None:
         base = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
         await self.management.api.create(f"{base}/roles", {"metadata": {"name": user}, "rules": rules})
         group = "rbac.authorization.k8s.io"
         binding = {
             "metadata": {"name": user},
             "roleRef": {"apiGroup": group, "kind": "Role", "name": user},
-            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+            "subjects": [{"apiGroup": group, "kind": kind, "name": user}],
         }
         await self.management.api.create(f"{base}/rolebindings", binding)
+
+    async def tokens_of(self, accounts: Iterable[str]) -> list[Mapping[str, str]]:
+        """Headers with a token of each of these ServiceAccounts, which may as much as ann until they are deleted."""
+        await self.allow("system:serviceaccounts:default", RULES, kind="Group")
+        found, wanted = [], {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        made: set[str] = set()
+        for account in accounts:
+            if account not in made:
+                await self.management.api.create(ACCOUNTS, {"metadata": {"name": account}})
+                made.add(account)
+            review = await self.management.api.create(f"{ACCOUNTS}/{account}/token", wanted)
+            found.append({"authorization": f"Bearer {review['status']['token']}"})
+        return found
 
     async def ask(
         self,
@@ -132,13 +142,14 @@ class AccessWorld(FlowWorld):
         body: Any = None,
         got: Got | None = None,
         certificate: CertificateUser | None = None,
+        peer: str = "10.0.0.1",
     ) -> Got:
-        """``what`` begins with a slash, or comes after the path of the Jobs of ``default``."""
+        """``what`` begins with a slash, or comes after the path of the Jobs of ``default``; ``peer``: from where."""
         target = what if what.startswith("/") else f"/v1/namespaces/default/jobs/{what}"
         got = got or Got()
         given = headers if headers is not None else {"authorization": f"Bearer token-of-{user}"}
         got.sent = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
-        await self.access.handle(Asked(method, target, given, "10.0.0.1", certificate), got)
+        await self.access.handle(Asked(method, target, given, peer, certificate), got)
         return got
 
     async def running(self, name: str = "train", worker: str = "east", **spec: Any) -> Json:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from access_slot_world import AccessSlotWorld
-from access_world import Got, access_world
+from access_slot_world import AccessSlotWorld, host_of
+from access_world import ACCOUNTS, Got, access_world
 
 from mirror.access.bounds import Bounds
+from mirror.access.elsewhere import PassedOn
 from mirror.access.logs import Cut
-from mirror.access.peers import PASSED_ON
+from mirror.access.peers import PASSED_ON, digest_of
+from mirror.access.reviews import GUESSES_A_SECOND_OF_MEMBER, GUESSES_AT_ONCE_OF_MEMBER, GUESSES_AT_ONCE_OF_PEER
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.faults.targets import Which
 from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.model.keys import SourceKey
@@ -29,11 +33,7 @@ def managers(bounds: Bounds | None = None):  # type: ignore[no-untyped-def]  # a
 async def test_each_manager_answers_what_only_one_of_them_knows() -> None:
     """Pods, events, differences, the log; the two others pass it on with the caller's own token, once."""
     async with managers() as world:
-        await world.until_shared()
-        worker, pod = await world.runs()
-        world.writes(worker, pod, b"one\ntwo\n")
-        await asyncio.sleep(5)
-        owner = world.holder(worker)
+        worker, pod, owner, _ = await world.runs(b"one\ntwo\n")
         for replica in world.replicas:
             world.ways.passed.clear()
             pods = await world.ask_at(replica, "train/pods")
@@ -41,10 +41,10 @@ async def test_each_manager_answers_what_only_one_of_them_knows() -> None:
             compared = await world.ask_at(replica, "train/diff")
             log = await world.ask_at(replica, "train/log?tailLines=2")
 
-            assert [one["metadata"]["name"] for one in pods.json["items"]] == [pod["metadata"]["name"]]
+            assert [one["metadata"]["name"] for one in pods.json["items"]] == [pod]
             assert (events.code, compared.code, compared.json["worker"]) == (200, 200, worker)
             assert bytes(log.text) == b"one\ntwo\n"
-            assert log.headers == {"X-Jobmirror-Worker": worker, "X-Jobmirror-Pod": pod["metadata"]["name"]}
+            assert log.headers == {"X-Jobmirror-Worker": worker, "X-Jobmirror-Pod": pod}
             passed = [(one.to, one.authorization) for one in world.ways.passed]
             assert passed == ([] if replica is owner else [(owner.identity, "Bearer token-of-ann")] * 4)
 
@@ -52,7 +52,6 @@ async def test_each_manager_answers_what_only_one_of_them_knows() -> None:
 async def test_the_history_is_the_owners() -> None:
     """The same at each manager, and the list everywhere."""
     async with managers() as world:
-        await world.until_shared()
         await world.runs()
         found = [(await world.ask_at(replica, "train")).json for replica in world.replicas]
 
@@ -78,13 +77,33 @@ async def test_of_a_job_without_a_worker_who_assigns_is_asked() -> None:
             assert [one.to for one in world.ways.passed] == ([] if replica is assigner else [assigner.identity])
 
 
+async def test_who_assigns_compares_a_job_that_waits_since_others_may_have_come_after_its_refusals() -> None:
+    """Where it does not answer, who was asked compares, and says who might know more."""
+    async with managers() as world:
+        await world.until_shared()
+        for worker in ("east", "west"):
+            refusal = errors.forbidden("jobs", "train", "", "no role allows it")
+            world.workers[worker].faults.arrange(refusal, Which("create", "jobs"), times=1_000)
+        await world.create("train")
+        await asyncio.sleep(20)
+        assigner = world.assigner()
+        world.start_replica()
+        await asyncio.sleep(3)
+        for replica in world.replicas:
+            found = (await world.ask_at(replica, "train/diff")).json
+            assert found["lacks"] == dict.fromkeys(("east", "west"), "not allowed (403 Forbidden)")
+            assert (found["note"], found["report"]["differences"] != []) == ("", True)
+        await world.kill(assigner)
+        left = (await world.ask_at(world.others(assigner)[0], "train/diff")).json
+
+        named = f"manager {assigner.identity}, which assigns workers, does not answer: connection refused"
+        assert (left["note"], left["report"]) == (named, found["report"])
+
+
 async def test_an_owner_that_is_dead_is_named_and_what_is_known_is_answered() -> None:
     """Until its Lease has ended, it holds the slot; afterwards nobody, and then the next one answers."""
     async with managers() as world:
-        await world.until_shared()
-        worker, _ = await world.runs()
-        owner = world.holder(worker)
-        other = world.others(owner)[0]
+        worker, _, owner, other = await world.runs()
         await world.kill(owner)
 
         job, pods = await world.ask_at(other, "train"), await world.ask_at(other, "train/pods")
@@ -102,12 +121,8 @@ async def test_an_owner_that_is_dead_is_named_and_what_is_known_is_answered() ->
 async def test_a_log_whose_owner_dies_under_way_is_cut() -> None:
     """So that nobody takes what came for all of it."""
     async with managers() as world:
-        await world.until_shared()
-        worker, pod = await world.runs()
-        world.writes(worker, pod, b"one\n")
-        await asyncio.sleep(5)
-        owner, got = world.holder(worker), Got()
-        other = world.others(owner)[0]
+        worker, _, owner, other = await world.runs(b"one\n")
+        got = Got()
 
         async def read() -> str:
             try:
@@ -127,10 +142,7 @@ async def test_a_log_whose_owner_dies_under_way_is_cut() -> None:
 
 async def test_an_answer_that_an_owner_dies_over_is_none() -> None:
     async with managers() as world:
-        await world.until_shared()
-        worker, _ = await world.runs()
-        owner = world.holder(worker)
-        other = world.others(owner)[0]
+        worker, _, owner, other = await world.runs()
         world.workers[worker].faults.latency_seconds = 5.0  # an answer takes as long
         asking = asyncio.ensure_future(world.ask_at(other, "train/pods"))
         await asyncio.sleep(1)
@@ -144,9 +156,7 @@ async def test_an_answer_that_an_owner_dies_over_is_none() -> None:
 async def test_nothing_is_passed_on_twice() -> None:
     """Who is taken for the owner, and is not, says so: two that disagree do not ask each other for ever."""
     async with managers() as world:
-        await world.until_shared()
-        worker, _ = await world.runs()
-        other = world.others(world.holder(worker))[0]
+        worker, _, _, other = await world.runs()
         for what in ("train", "train/pods", "train/log", "train/diff"):
             got = await world.ask_at(other, what, headers={**ANN, PASSED_ON: "true"})
             assert got.code == 503
@@ -155,28 +165,95 @@ async def test_nothing_is_passed_on_twice() -> None:
 
 
 async def test_rights_are_looked_at_before_anything_is_passed_on() -> None:
-    """And a certificate, whose key is not ours, is no token."""
     async with managers() as world:
-        await world.until_shared()
-        worker, _ = await world.runs()
-        other = world.others(world.holder(worker))[0]
+        other = (await world.runs()).other
         got = await world.ask_at(other, "train/pods", headers={"authorization": "Bearer token-of-eve"})
         assert (got.code, world.ways.passed) == (403, [])
 
-        with_certificate = await world.ask_at(
-            other, "train/pods", headers={}, certificate=CertificateUser("ann", (), float("inf"))
+
+async def test_a_user_with_a_certificate_is_advised_what_to_do_where_another_manager_has_to_answer() -> None:
+    """Its key is not ours. Trying again would not help."""
+    async with managers() as world:
+        worker, _, owner, other = await world.runs()
+        certificate = CertificateUser("ann", (), float("inf"))
+        pods = await world.ask_at(other, "train/pods", headers={}, certificate=certificate)
+        job = await world.ask_at(other, "train", headers={}, certificate=certificate)
+
+        advice = (
+            f"manager {owner.identity}, which follows worker {worker}, has to answer, and a client certificate cannot "
+            "be passed on to it: use a bearer token of the management cluster (--token), or send the request to that "
+            "manager itself, through a port-forward to its pod (--server)"
         )
-        assert with_certificate.code == 503
-        assert with_certificate.message.endswith("cannot be asked with a client certificate: send a bearer token")
-        assert world.ways.passed == []
+        assert (pods.code, pods.message, pods.retry_after) == (503, advice, "")
+        assert (job.code, job.json["unavailable"]) == (200, advice)
+        assert (await world.ask_at(owner, "train/pods", headers={}, certificate=certificate)).code == 200
+        assert (world.ways.passed, world.counted) == ([], {PassedOn.NO_TOKEN: 2})
+
+
+async def test_what_is_passed_on_is_counted_once_by_who_was_asked() -> None:
+    async with managers() as world:
+        _, _, owner, other = await world.runs(b"one\n")
+        for what in ("train", "train/log", "none/pods", "train/log?container=none"):
+            await world.ask_at(other, what)
+        await world.ask_at(owner, "train/pods")
+        assert world.counted == {PassedOn.ANSWERED: 2, PassedOn.REFUSED: 1}
+        await world.kill(owner)
+        await world.ask_at(other, "train/log")
+        assert world.counted[PassedOn.UNREACHABLE] == 1
+
+
+async def test_whose_tokens_are_over_shuts_nobody_else_out_of_another_manager() -> None:
+    """What one manager accepted seconds ago, another one may refuse: it is held against this user."""
+    async with managers() as world:
+        other = (await world.runs()).other
+        tokens = await world.tokens_of(["robot"] * (GUESSES_AT_ONCE_OF_PEER + 5))
+        assert {(await world.ask_at(other, "none/pods", headers=one)).code for one in tokens} == {404}
+        await world.management.api.delete(f"{ACCOUNTS}/robot")
+        codes = [(await world.ask_at(other, "train/pods", headers=one)).code for one in tokens]
+
+        assert (codes[0], codes[-1]) == (401, 429)
+        assert (await world.ask_at(other, "train/pods", headers=ANN)).code == 200
+
+
+async def test_many_users_at_once_get_through_one_manager_to_another() -> None:
+    """Their tokens are being looked at: each may be a guess, but of another user."""
+    async with managers(Bounds(calls_of_worker=60, requests_of_peer=60, requests_of_one=60)) as world:
+        other = (await world.runs()).other
+        users = await world.tokens_of(f"robot-{number}" for number in range(GUESSES_AT_ONCE_OF_PEER + 5))
+        assert {(await world.ask_at(other, "none/pods", headers=one)).code for one in users} == {404}
+        got = await asyncio.gather(*(world.ask_at(other, "train/pods", headers=one) for one in users))
+
+        assert {one.code for one in got} == {200}
+
+
+async def test_who_claims_that_a_request_was_passed_on_may_guess_no_more_than_others() -> None:
+    """Anybody who reaches the port may send the header, and any user's name in it."""
+    async with managers() as world:
+        _, _, owner, other = await world.runs()
+
+        async def guesses(peer: str, numbers: range) -> list[int]:
+            found = []
+            for number in numbers:
+                headers = {"authorization": f"Bearer {number}", PASSED_ON: digest_of(f"user {number}")}
+                found.append((await world.ask_at(owner, "train/pods", headers=headers, peer=peer)).code)
+            return found
+
+        codes = await guesses("10.0.0.66", range(GUESSES_AT_ONCE_OF_PEER + 5))
+        assert (codes[0], codes[-1]) == (401, 429)
+
+        proxy = host_of(other)  # on the node whose network that manager's pod has
+        await asyncio.sleep(10)
+        await guesses(proxy, range(1_000, 1_100 + GUESSES_AT_ONCE_OF_MEMBER))
+        await asyncio.sleep(2)
+        codes = await guesses(proxy, range(2_000, 2_090))
+        assert codes.count(401) <= 3 * GUESSES_A_SECOND_OF_MEMBER
+        assert (await world.ask_at(owner, "train/pods", headers=ANN)).code == 200
 
 
 async def test_what_the_page_shows_of_anothers_job_says_whose_it_is() -> None:
     """All Jobs and workers are on each manager's page; of the owner's it knows more."""
     async with managers() as world:
-        await world.until_shared()
-        worker, _ = await world.runs()
-        owner = world.holder(worker)
+        worker, _, owner, _ = await world.runs()
         for replica in world.replicas:
             known = world.known[replica]
             assert [worker.state for worker in known.workers()] == ["Connected", "Connected"]
@@ -191,6 +268,23 @@ async def test_what_the_page_shows_of_anothers_job_says_whose_it_is() -> None:
                     f"Another manager ({owner.identity}) follows worker {worker} and alone knows its history "
                     "and how late its status is."
                 )
+
+
+async def test_the_page_notices_that_a_slot_has_moved_though_nothing_else_changes() -> None:
+    """Nobody's Lease is watched for it by the page; what is compared changes with each change of who does what."""
+    async with managers() as world:
+        _, _, owner, replica = await world.runs()
+        other = world.known[replica]
+        before = other.ownership()
+        await asyncio.sleep(120)
+        assert other.ownership() == before
+        await world.kill(owner)
+        await asyncio.sleep(60)
+        taken = other.ownership()
+        assert taken != before
+        world.start_replica()
+        await asyncio.sleep(120)
+        assert other.ownership() != taken, "it gives slots back to who has come"
 
 
 async def test_of_a_worker_that_is_registered_no_more_its_slots_holder_still_answers() -> None:

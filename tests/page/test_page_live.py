@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from mirror.page.board import GATHER_SECONDS, LINGER_SECONDS, LOOK_SECONDS, Boar
 from mirror.page.query import Query
 from mirror.page.streams import GAP_SECONDS, HEARTBEAT_SECONDS, LONGEST_SECONDS, SEND_SECONDS, Streams
 from mirror.page.table import PAGE_JOBS
+from mirror.page.view import View
 from mirror.telemetry.logs import get_log
 from tests.doubles.clock import LoopClock
 from tests.doubles.pretended import NOW, Pretended, job, many, picture
@@ -40,25 +41,27 @@ class House:
         self.streams = Streams(self.board, log=get_log("test"))
         self.scope: asyncio.TaskGroup
 
-    def reader(self) -> "Reader":
-        return Reader(self)
+    def reader(self, of: SourceKey | None = None) -> "Reader":
+        """Of the list, or of one Job's page."""
+        return Reader(self, lambda: self.board.list_view(Query()) if of is None else self.board.job_view(of))
 
 
 class Reader:
     """A browser: what it got, and how fast it takes it."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, view: Callable[[], View]) -> None:
         self.messages: list[Any] = []
         self.times: list[float] = []
         self.heartbeats = 0
         self.takes_seconds = 0.0
         self.ended: BaseException | None = None
         self._house = house
+        self._view = view
         self.task = house.scope.create_task(self._run(), name="reader")
 
     async def _run(self) -> None:
         try:
-            await self._house.streams.send_to(self._take, lambda: self._house.board.list_view(Query()))
+            await self._house.streams.send_to(self._take, self._view)
         except TimeoutError as error:
             self.ended = error
 
@@ -207,6 +210,28 @@ async def test_who_leads_is_seen_soon_though_nobody_tells() -> None:
         house.leads = False
         await asyncio.sleep(LOOK_SECONDS + GAP_SECONDS)
         assert set(reader.messages[-1]["parts"]) == {"role"}
+
+
+async def test_who_follows_a_worker_of_several_managers_is_seen_soon_though_nobody_tells() -> None:
+    """A slot has moved: the workers' lines, their Jobs, and what a Job's page says of who knows more."""
+    async with house_of(Pretended()) as house:
+        key = SourceKey("Job", "default", "there")
+        house.known.put_worker(WorkerView(name="east", state="Connected", is_elsewhere=True))
+        house.known.put(job("there"))
+        house.known.elsewhere[key] = "Another manager (one) follows worker east."
+        board, page = house.reader(), house.reader(key)
+        await asyncio.sleep(1)
+        house.known.owners, house.known.elsewhere[key] = "two", "Another manager (two) follows worker east."
+        await asyncio.sleep(LOOK_SECONDS + GAP_SECONDS)
+        assert "(two)" in page.messages[-1]["parts"]["elsewhere"]
+        assert len(board.messages) == 1
+
+        house.known.owners, house.known.elsewhere[key] = "us", ""
+        house.known.by_name["east"] = WorkerView(name="east", state="Connected", version="v1.36.0")
+        house.known.by_key[key] = job("there", lag_seconds=30.0)
+        await asyncio.sleep(LOOK_SECONDS + GAP_SECONDS)
+        assert "(two)" not in page.messages[-1]["parts"]["elsewhere"]
+        assert {"w:east", "j:default/there"} <= set(board.messages[-1]["parts"])
 
 
 async def test_a_status_that_stays_away_is_shown_as_late() -> None:

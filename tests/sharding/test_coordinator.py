@@ -234,6 +234,7 @@ async def test_members_say_where_they_are_asked_as_soon_as_they_know() -> None:
         ports.append(8443)
         await asyncio.sleep(10)
         assert (two.address_of("one"), one.address_of("one"), one.address_of("two")) == ("10.0.0.1:8443",) * 2 + ("",)
+        assert two.addresses == {"10.0.0.1:8443"}
         tasks[0].cancel()
         await asyncio.sleep(5)
-        assert two.address_of("one") == ""
+        assert (two.address_of("one"), two.addresses) == ("", frozenset())

@@ -50,6 +50,7 @@ def series(metrics: Metrics) -> dict[str, float]:
         'jobmirror_task_restarts_total{task="watch"}',
         "jobmirror_leader",
         'jobmirror_slot_holders{slot="3"}',
+        'jobmirror_access_passed_on_total{result="answered"}',
         "jobmirror_loop_lag_seconds",
         'jobmirror_secondary_mirrors_total{why="WorkerLost"}',
         'jobmirror_retries_total{outcome="Retried",worker="east"}',
@@ -72,6 +73,7 @@ def test_every_metric_is_offered_under_its_name(name: str) -> None:
     metrics.retries.labels("east", "Retried").inc()
     metrics.on_external_job("jobmirror.io/controller")
     metrics.slot_holders.labels("3").set(1)
+    metrics.on_passed_on("answered")
 
     assert name in series(metrics)
 
