@@ -60,17 +60,23 @@ class Comparison:
         return found
 
     def changes(self, source: Source, mirror: Object | None) -> Changes | None:
-        """What of a mirror is not as its source wants it; None: nothing is to be done or reported."""
-        if mirror is None or source.is_finished or source.is_deleting:
+        """What of a mirror is not as its source wants it; None: nothing is to be done or reported.
+
+        Of what is over nothing follows; only that its mirror does not begin anew is seen to.
+        """
+        if mirror is None or source.is_deleting:
             return None
-        has_ended = source.kind.summary(mirror).is_finished
-        ends_for_now = has_ended and source.kind.has_ended_for_now(mirror)
+        kind = source.kind
+        if source.is_finished and (not kind.has_ended_for_now(source.found) or kind.is_suspended(mirror)):
+            return None
+        has_ended = kind.summary(mirror).is_finished
+        ends_for_now = has_ended and kind.has_ended_for_now(mirror)
         if has_ended and not ends_for_now:
             return None
-        looks = _looks(source.found, mirror, ends_for_now=ends_for_now)
+        looks = _looks(source.found, mirror, ends_for_now=ends_for_now or source.is_finished)
         if self._agreed.get(source.uid) == looks:
             return None
-        changes = source.kind.changes(source.found, self._labeled(source, mirror), transform=self._transform)
+        changes = kind.changes(source.found, self._labeled(source, mirror), transform=self._transform)
         if changes is None or self._is_settled(source, mirror, changes):
             self._agreed[source.uid] = looks
             return None

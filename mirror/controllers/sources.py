@@ -28,6 +28,8 @@ BY_UID = "uid"
 SPREAD = "spread"
 # The index of sources whose pods do not become ready, by worker, where placement counts them.
 STALLED = "stalled"
+# The indexes of which it is counted over all kinds how many each value has.
+_COUNTED = frozenset((BY_WORKER, SPREAD, STALLED))
 
 
 class Counts(Protocol):
@@ -47,7 +49,9 @@ class Sources:
         """``by_uid``: whether ``key_of_uid`` is asked; ``stalled``: whether ``stalled_of`` is."""
         self.kinds = kinds
         self._counts: Counts | None = None
-        self._counts_stalled = stalled
+        # By index and value, over all kinds, where there is any: placing asks for each worker. Invariant: the sum of
+        # ``Store.count``, since each store reports when one changes.
+        self._totals: dict[tuple[str, str], int] = {}
         more: dict[str, IndexFunction] = {BY_UID: lambda found: (found.metadata.uid,)} if by_uid else {}
         self._stores = {
             kind.name: Store(
@@ -111,13 +115,11 @@ class Sources:
 
     def load_of(self, worker: str) -> int:
         """How many sources count for a worker: suspended ones too, finished ones not (D21)."""
-        return sum(store.count(BY_WORKER, worker) for store in self._stores.values())
+        return self._totals.get((BY_WORKER, worker), 0)
 
     def stalled_of(self, worker: str) -> int:
         """How many of those wait for their pods to become ready; 0 if nobody counts."""
-        if not self._counts_stalled:
-            return 0
-        return sum(store.count(STALLED, worker) for store in self._stores.values())
+        return self._totals.get((STALLED, worker), 0)
 
     def counts_for_worker(self, key: SourceKey) -> bool:
         return bool(self._stores[key.kind].values(BY_WORKER, (key.namespace, key.name)))
@@ -154,17 +156,20 @@ class Sources:
                 if reason in store.values(BY_REASON, name):
                     yield SourceKey(kind, *name)
 
-    def _on_count(self, index: str, value: str) -> None:
-        counts = self._counts
-        if counts is None:
+    def _on_count(self, index: str, value: str, by: int) -> None:
+        if index not in _COUNTED:
+            return
+        count = self._totals[index, value] = self._totals.get((index, value), 0) + by
+        if not count:
+            del self._totals[index, value]
+        if (counts := self._counts) is None:
             return
         if index == BY_WORKER:
-            counts.set_load(value, self.load_of(value))
+            counts.set_load(value, count)
         elif index == STALLED:
-            counts.set_stalled(value, self.stalled_of(value))
-        elif index == SPREAD:
+            counts.set_stalled(value, count)
+        else:
             worker, namespace, label = value.rsplit(" ", 2)
-            count = sum(store.count(SPREAD, value) for store in self._stores.values())
             counts.set_spread(worker, namespace, label, count)
 
 

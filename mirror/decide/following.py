@@ -1,6 +1,6 @@
 """The normal case: a mirror's status comes back, the source's changes go there, and its labels are kept (D6, D7, D9).
 
-The last of the ``rules``; they use ``ended_for_seconds``, too.
+The last of the ``rules``; they use ``ended_for_seconds`` and ``keep_from_beginning_anew``, too.
 """
 
 from __future__ import annotations
@@ -286,6 +286,21 @@ def problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action,
     if not changes.operations:
         return None, ()  # its pods have to go first; its next status wakes us
     return None, (PatchMirror(worker.name, changes, lease_of_resume(seen)),)
+
+
+def keep_from_beginning_anew(seen: Snapshot) -> tuple[tuple[Action, ...], float | None]:
+    """Of what is over: a mirror that runs, or may, after an end that its worker's controller withdraws is suspended.
+
+    Usually it was before that end was stored; an earlier release stored it at once. What is stored does not go back
+    (D7), so nothing of it may run. Returns what to do, and after how many seconds to look again.
+    """
+    problem, patch = problem_and_patch(seen)
+    if problem is not None:
+        return (EmitEvent(problem.reason, problem.message),), PATCH_AGAIN_SECONDS
+    if not patch or seen.mirror is None or seen.source.kind.summary(seen.mirror).is_finished:
+        return patch, None
+    text = f"the mirror on worker {seen.source.placed} runs again after the end that is stored; it is being suspended"
+    return (*patch, EmitEvent("MirrorChanged", text)), None
 
 
 def _which(changes: Changes) -> str:

@@ -12,7 +12,13 @@ from mirror.decide.draining import leave_draining_worker
 from mirror.decide.ending import report_failure, report_late
 from mirror.decide.expired_leases import replace_expired
 from mirror.decide.fencing import mark_lease
-from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, finalizers_text, follow
+from mirror.decide.following import (
+    SETTLED_SECONDS,
+    ended_for_seconds,
+    finalizers_text,
+    follow,
+    keep_from_beginning_anew,
+)
 from mirror.decide.identity import Identity
 from mirror.decide.moving import (
     HELD_LOOK_SECONDS,
@@ -140,11 +146,13 @@ def _keep_or_delete_mirror(seen: Snapshot) -> Plan:
     if seen.identity is Identity.REPLACED:
         return Plan("finished, and this mirror is not the one that ran", (*write, delete), later)
     retention = seen.policy.retention_seconds
+    kept, again = keep_from_beginning_anew(seen)
+    waits = [seconds for seconds in (later, again) if seconds is not None]
     if retention is None:
-        return Plan("finished, its mirror is kept as long as it", write, later)
+        return Plan("finished, its mirror is kept as long as it", (*write, *kept), min(waits, default=None))
     left = retention - seen.source.kind.seconds_since_end(seen.source.stored.status, seen.now)
     if left > 0:
-        return Plan("finished, its mirror is kept for now", write, min(left, later or left))
+        return Plan("finished, its mirror is kept for now", (*write, *kept), min((left, *waits)))
     return Plan("finished, the retention of its mirror is over", (*write, delete), later)
 
 

@@ -265,10 +265,11 @@ class Kind(MovableKind, KindWithPods, Protocol):
         """Whether a worker has stored a new mirror as it was sent, as far as we compare it."""
         ...
 
-    def has_ended_for_now(self, mirror: Object) -> bool:
-        """Whether its worker's controller may withdraw the end that a mirror tells of, and begin anew.
+    def has_ended_for_now(self, found: Object) -> bool:
+        """Whether a worker's controller may withdraw the end that an object tells of, and begin anew.
 
-        It cannot while the mirror is suspended, as ``changes`` wants it then; ``next_status`` waits for that.
+        It cannot while the mirror is suspended. So ``changes`` wants that, also where the source has stored such an
+        end, and ``next_status`` waits for it.
         """
         ...
 

@@ -120,6 +120,7 @@ class Informer:
         self._is_refused = False
         """Whoever was told so hears when it is over."""
         self._synced = asyncio.Event()
+        self._on_sync: Callable[[bool], None] = lambda is_synced: None
         self._nudge = asyncio.Event()
 
     @property
@@ -139,6 +140,15 @@ class Informer:
     def is_synced(self) -> bool:
         return self._synced.is_set()
 
+    def report_sync_to(self, listener: Callable[[bool], None]) -> None:
+        """From now on, call this one with ``is_synced`` whenever that is another than before."""
+        self._on_sync = listener
+
+    def _set_synced(self, is_synced: bool) -> None:
+        if is_synced is not self.is_synced:
+            (self._synced.set if is_synced else self._synced.clear)()
+            self._on_sync(is_synced)
+
     @property
     def has_just_begun(self) -> bool:
         """Whether nothing is known yet, and what the list under way will show is as of now."""
@@ -149,7 +159,7 @@ class Informer:
     def expire(self) -> None:
         """Take nothing that is known for granted: the next ``run`` lists anew. Only while it is not running."""
         self._version = ""
-        self._synced.clear()
+        self._set_synced(False)
 
     @property
     def is_absent(self) -> bool:
@@ -223,7 +233,7 @@ class Informer:
         was_refused, self._is_refused = self._is_refused, False
         was_awaited = was_absent and not self.is_synced
         self._note_heard()
-        self._synced.set()  # there is nothing to wait for
+        self._set_synced(True)  # there is nothing to wait for
         if was_refused or was_awaited:
             self._hooks.on_healthy()
         if not was_absent and self._hooks.on_absent is not None:
@@ -346,7 +356,7 @@ class Informer:
         if self.is_absent:
             self._state = Listing()
         self._lists, self._is_refused = self._lists + 1, False
-        self._synced.set()
+        self._set_synced(True)
         self._hooks.on_healthy()
 
     async def _follow(self, events: AsyncGenerator[WatchEvent, None]) -> None:

@@ -50,6 +50,11 @@ class Informers:
     ) -> None:
         """``discovery``: what informers of resources that are not served wait for."""
         self._informers = dict(informers)
+        # How many do not know yet what there is: whether any is asked with each look at an object, and there is one of
+        # each kind. Invariant: those whose ``is_synced`` is False, since each reports when that changes.
+        self._unsynced = sum(not informer.is_synced for informer in self)
+        for informer in self:
+            informer.report_sync_to(self._note_sync)
         self._discovery = discovery
         self._refusals = refusals
         self._log = log
@@ -64,7 +69,11 @@ class Informers:
 
     @property
     def is_synced(self) -> bool:
-        return all(informer.is_synced for informer in self)
+        """Whether all of them know what there is."""
+        return not self._unsynced
+
+    def _note_sync(self, is_synced: bool) -> None:
+        self._unsynced += -1 if is_synced else 1
 
     @property
     def refused_because(self) -> str:

@@ -34,14 +34,15 @@ class Store:
         self,
         indexes: Mapping[str, IndexFunction] | None = None,
         *,
-        on_count: Callable[[str, str], None] = lambda index, value: None,
+        on_count: Callable[[str, str, int], None] = lambda index, value, by: None,
         rest: Rest | None = None,
     ) -> None:
         """What it is to do with its objects.
 
         Args:
             indexes: by their names.
-            on_count: is called with an index and a value once ``count`` of them has changed, whoever changed it.
+            on_count: is called with an index, a value, and by how much ``count`` of them has changed just now, whoever
+                changed it.
             rest: packs what has not changed for long, where there may be many; each read may give another object.
         """
         self._on_count = on_count
@@ -163,8 +164,11 @@ class Store:
             self._values[index][name] = values
         else:
             del self._values[index][name]
-        for value in {*before, *values}:
-            self._on_count(index, value)
+        came, went = set(values), set(before)
+        for value in went - came:
+            self._on_count(index, value, -1)
+        for value in came - went:
+            self._on_count(index, value, 1)
 
     def advance(self, scope: str, version: int) -> None:
         """The stream of this scope has shown everything up to this version."""

@@ -240,7 +240,7 @@ class Drill:
     def is_held_for_seed(self, mirror: Object) -> bool:
         return False
 
-    def has_ended_for_now(self, mirror: Object) -> bool:
+    def has_ended_for_now(self, found: Object) -> bool:
         return False
 
     def is_as_sent(self, body: Mapping[str, Any], created: Object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, runs, stored, told
+from declared_world import PATH, SETTINGS, DeclaredWorld, in_world, runs, stored, texts, told
 from doubles.drills import drill
 from flow_world import FlowWorld
 
@@ -27,8 +27,21 @@ class WithdrawnWorld(DeclaredWorld):
     mirrored = kinds_of(parse(SETTINGS.replace(_DONE, _WITHDRAWABLE), "f").kinds)
 
 
+class EarlierWorld(DeclaredWorld):
+    """Whose manager knows no such ends until it is upgraded."""
+
+    async def upgrade(self) -> None:
+        await self.kill_manager()
+        self._settings["kinds"] = WithdrawnWorld.mirrored
+        self.start_manager()
+
+
 def broken(reason: str) -> Json:
-    return {"type": "Broken", "status": "True", "reason": reason, "message": "", "lastTransitionTime": AT}
+    return condition("Broken", reason)
+
+
+def condition(type_name: str, reason: str) -> Json:
+    return {"type": type_name, "status": "True", "reason": reason, "message": "", "lastTransitionTime": AT}
 
 
 async def begin(world: FlowWorld) -> str:
@@ -124,4 +137,98 @@ async def test_an_end_that_was_withdrawn_unstored_is_not_stored_when_its_worker_
     world.planes[worker].faults.restore()
     await asyncio.sleep(60)
     assert not await is_broken(world)
+    await world.management.api.delete(f"{PATH}/train")
+
+
+@in_world(EarlierWorld)
+async def test_an_end_of_before_an_upgrade_is_kept_from_being_withdrawn(world: FlowWorld) -> None:
+    """It was stored while its mirror was not suspended: that is made up for, and nobody is worried by it."""
+    assert isinstance(world, EarlierWorld)
+    worker = await begin(world)
+    await say(world, worker, broken("FailedJobs"))
+    await world.until(lambda: is_broken(world))
+    assert not await is_paused(world, worker)
+    await world.upgrade()
+    await world.until(lambda: is_paused(world, worker))
+    rounds = (await stored(world, worker) or {})["status"]["rounds"]
+    await say(world, worker, condition("Paused", "Suspended"))
+    await asyncio.sleep(30)
+    assert (await stored(world, worker) or {})["status"]["rounds"] == rounds
+    assert set(told(await stored(world))) == {"Broken", names.PLACED, names.MIRRORED}
+    assert not await texts(world, "MirrorChanged")
+
+
+@in_world(EarlierWorld)
+async def test_a_mirror_that_began_anew_before_an_upgrade_is_stopped(world: FlowWorld) -> None:
+    """Its source says since then that it has failed, which does not go back (D7): so nothing of it may run."""
+    assert isinstance(world, EarlierWorld)
+    worker = await begin(world)
+    await say(world, worker, broken("FailedJobs"))
+    await world.until(lambda: is_broken(world))
+    await say(world, worker)
+    before = (await stored(world, worker) or {})["status"]["rounds"]
+
+    async def has_begun_anew() -> bool:
+        return bool((await stored(world, worker) or {})["status"]["rounds"] > before)
+
+    await world.until(has_begun_anew)
+    await world.upgrade()
+    await world.until(lambda: is_paused(world, worker))
+    rounds = (await stored(world, worker) or {})["status"]["rounds"]
+    await asyncio.sleep(30)
+    assert (await stored(world, worker) or {})["status"]["rounds"] == rounds
+    assert set(told(await stored(world))) == {"Broken", names.PLACED, names.MIRRORED}
+    (text,) = await texts(world, "MirrorChanged")
+    assert text == f"the mirror on worker {worker} runs again after the end that is stored; it is being suspended"
+
+
+@in_world(EarlierWorld)
+async def test_an_end_of_before_an_upgrade_that_stays_is_left_alone(world: FlowWorld) -> None:
+    """By the clauses of ``done.withdrawable``, of the source or of its mirror."""
+    assert isinstance(world, EarlierWorld)
+    worker = await begin(world)
+    await say(world, worker, broken("Deadline"))
+    await world.until(lambda: is_broken(world))
+    await world.upgrade()
+    await asyncio.sleep(30)
+    assert not await is_paused(world, worker)
+
+
+@in_world(EarlierWorld)
+async def test_a_worker_that_refuses_to_stop_what_has_begun_anew_is_reported(world: FlowWorld) -> None:
+    """The conditions of what is over stay as they are: an event has the worker's answer; it is tried again."""
+    assert isinstance(world, EarlierWorld)
+    worker = await begin(world)
+    await say(world, worker, broken("FailedJobs"))
+    await world.until(lambda: is_broken(world))
+    await say(world, worker)
+    refused = StatusError(failure(403, "Forbidden", "admission webhook: no changes today"))
+    world.planes[worker].faults.arrange(refused, Which("patch", "drills"), times=1)
+    await world.upgrade()
+    await asyncio.sleep(20)
+    (text,) = await texts(world, "ChangeRefused")
+    assert text.startswith(f"worker {worker} rejected the change")
+    await world.until(lambda: is_paused(world, worker))
+    assert set(told(await stored(world))) == {"Broken", names.PLACED, names.MIRRORED}
+
+
+@in_world(WithdrawnWorld)
+async def test_a_pause_that_keeps_an_end_is_not_shown_once_that_was_withdrawn(world: FlowWorld) -> None:
+    """Nobody has suspended it: until the mirror goes on, the source shows what it showed of a pause before."""
+    worker = await begin(world)
+    refused = StatusError(failure(500, "InternalError", "etcd"))
+    here, there = world.planes["management"].faults, world.planes[worker].faults
+    here.arrange(refused, Which("patch", "drills"), times=10_000)
+    await say(world, worker, broken("FailedJobs"))
+    await world.until(lambda: is_paused(world, worker))
+    there.arrange(refused, Which("patch", "drills"), times=20)
+    here.clear()
+    await say(world, worker, condition("Paused", "Suspended"), condition("Warm", "Ready"))
+
+    async def is_warm() -> bool:
+        return "Warm" in told(await stored(world))
+
+    await world.until(is_warm)
+    assert await is_paused(world, worker)
+    assert "Paused" not in told(await stored(world))
     await world.management.api.delete(f"{PATH}/train")

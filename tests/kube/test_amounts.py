@@ -11,6 +11,8 @@ from contextlib import aclosing, suppress
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from wire import Clients, InMemory, always, answer, event, serving
 
 from mirror.kube import amounts, objects, requests
@@ -222,3 +224,15 @@ def test_no_line_of_4_mib_takes_a_quarter_of_a_second(make: Callable[[int], byte
 def test_a_server_cannot_say_that_its_object_is_partial() -> None:
     """Only we leave things out."""
     assert type(msgspec.json.decode(object_of(), type=objects.Object)) is objects.Object
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text("[{,x"),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("[,x", max_size=3), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(value=VALUES)
+def test_what_a_part_may_have_at_most_is_told_without_decoding_it(value: object) -> None:
+    assert amounts.most_amount(json.dumps(value).encode()) >= amounts.amount(value)

@@ -104,8 +104,9 @@ class StoreMachine(RuleBasedStateMachine):
         self.versions: dict[str, int] = {}
         self.version = 0
 
-    def count(self, index: str, value: str) -> None:
-        self.counted[value] = self.store.count(index, value)
+    def count(self, index: str, value: str, by: int) -> None:
+        self.counted[value] = self.counted.get(value, 0) + by
+        assert self.counted[value] == self.store.count(index, value)
 
     @rule(name=NAMES, colours=COLOURS)
     def put(self, name: str, colours: set[str]) -> None:

@@ -197,7 +197,7 @@ class BatchJob:
     def is_held_for_seed(self, mirror: Object) -> bool:
         return seeding.is_held(mirror)
 
-    def has_ended_for_now(self, mirror: Object) -> bool:
+    def has_ended_for_now(self, found: Object) -> bool:
         return False
 
     def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:

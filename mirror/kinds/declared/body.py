@@ -105,6 +105,15 @@ def suspended(form: Form, source: Object) -> Object:
     return msgspec.structs.replace(source, spec=msgspec.Raw(msgspec.json.encode(changed["spec"])))
 
 
+def is_held_by_us(form: Form, mirror: Object) -> bool:
+    """Whether a mirror is suspended as it was sent, by its note, and not by somebody on its worker."""
+    suspend = _suspend_of(form)
+    if suspend is None or not form.is_held(mirror.spec_dict()):
+        return False
+    sent = carried_of({suspend.name: form.entry.suspend.held}, (suspend,))
+    return Carried.of_text(mirror.annotations.get(names.CARRIED)).digest_of(suspend) == sent.digest_of(suspend)
+
+
 def with_own_of_worker(form: Form, body: dict[str, Json], mirror: Object) -> dict[str, Json]:
     """A mirror as it is wanted, with those elements that none is sent, as this one has them (D26).
 

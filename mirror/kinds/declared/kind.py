@@ -198,11 +198,11 @@ class DeclaredKind:
     def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:
         return following.is_as_sent(body, created, self._followed)
 
-    def has_ended_for_now(self, mirror: Object) -> bool:
-        return bool(self._form.withdrawable) and self._form.may_be_withdrawn(self._status(mirror))
+    def has_ended_for_now(self, found: Object) -> bool:
+        return bool(self._form.withdrawable) and self._form.may_be_withdrawn(self._status(found))
 
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
-        if self.has_ended_for_now(mirror):
+        if self.has_ended_for_now(mirror) or self.has_ended_for_now(source):
             source = body.suspended(self._form, source)
         wanted = body.mirror_body(self._form, source, namespace=mirror.metadata.namespace, transform=transform)
         wanted = body.with_own_of_worker(self._form, wanted, mirror)

@@ -15,7 +15,7 @@ from mirror.batch import conditions as lists
 from mirror.batch import times, views
 from mirror.kinds import explaining
 from mirror.kinds.declared import record
-from mirror.kinds.declared.body import carries_spec
+from mirror.kinds.declared.body import carries_spec, is_held_by_us
 from mirror.kinds.declared.form import Form, condition_of, path_of
 from mirror.kinds.declared.status_bounds import room_beside
 from mirror.kinds.declared.status_clean import cleaned
@@ -104,7 +104,11 @@ class StoredSource(UnmovableSource):
         if may_be_withdrawn and not self.is_finished and not self._form.is_held(mirror.spec_dict()):
             return NextStatus(None, "its end may be withdrawn: the mirror is suspended first", cut=theirs.cut)
         reported = self._with_generations(theirs.status, mirror)
-        if may_be_withdrawn and not self.is_suspended:
+        if (
+            self._form.withdrawable
+            and not self.is_suspended
+            and (may_be_withdrawn or is_held_by_us(self._form, mirror))
+        ):
             reported = self._without_our_pause(reported)
         status, dropped = self._merged(reported)
         cut = theirs.cut + dropped
@@ -127,7 +131,10 @@ class StoredSource(UnmovableSource):
         return {**status, "conditions": listed} if listed else status
 
     def _without_our_pause(self, reported: Mapping[str, Json]) -> Mapping[str, Json]:
-        """With the conditions of a pause as they are stored: the mirror is suspended so that it stays ended."""
+        """With the conditions of a pause as they are stored: the mirror is suspended so that it stays ended.
+
+        Or was so when the end had been withdrawn already, and is about to be resumed.
+        """
         types = {one.type for one in self._form.entry.suspended.conditions}
         named = ((views.text(one.get("type")), one) for one in lists.of(reported))
         found = (condition_of(self.status, name) if name in types else one for name, one in named)

@@ -13,7 +13,8 @@ import msgspec
 
 from mirror.batch import conditions as lists
 from mirror.batch import views
-from mirror.kube.amounts import amount
+from mirror.kube.amounts import MOST_VALUES as MOST_VALUES_READ
+from mirror.kube.amounts import amount, most_amount
 from mirror.kube.objects import Object
 
 Json = Any
@@ -24,11 +25,16 @@ RESERVED_BYTES = 64 * 1024
 """For our conditions and annotations, and for managed fields of metadata."""
 LEAST_ROOM_BYTES = 8 * 1024
 """So much is tried in any case: the conditions, which say how it ended."""
-MOST_VALUES = 16_000
-"""Of one status. Managed fields name each of them anew, and an object of more than ``amounts.MOST_VALUES`` is not read
-whole, not by us either."""
-_SURELY_FITS_BYTES = MOST_VALUES
-"""A value takes a byte at least."""
+RESERVED_VALUES = 2_000
+"""For our conditions, the rest of metadata, and its managed fields."""
+LEAST_VALUES = 1_000
+"""So many are tried in any case: 64 conditions have less."""
+_VALUES_OF_ONE, _VALUES_OF_SPEC = 3, 5
+"""An object of more than ``amounts.MOST_VALUES`` is not read whole, not by us either: its user's changes would not be
+seen any more. Managed fields name each value anew, which takes two more; of what users write for each of two managers,
+such as one that applies and one that updates."""
+MOST_VALUES = (MOST_VALUES_READ - RESERVED_VALUES) // _VALUES_OF_ONE
+"""Of one status, where its source has hardly any."""
 _MOST_MANAGED = 3
 """Managed fields take at most about so many times what they are about."""
 _MEMBER_BYTES, _ITEM_BYTES = 9, 40
@@ -41,8 +47,24 @@ _KEYS = ("name", "type")
 _encode = msgspec.json.encode
 
 
-def room_beside(source: Object, status_bytes: int) -> int | None:
-    """How many bytes a status of about this size may have on a source, its managed fields included; None: enough."""
+class Room(msgspec.Struct, frozen=True):
+    """What a status may have on its source."""
+
+    bytes: int | None = None
+    """Its managed fields included; None: enough."""
+    values: int = MOST_VALUES
+    """As ``amounts.amount`` counts them, without managed fields."""
+
+
+ENOUGH = Room()
+
+
+def room_beside(source: Object, status_bytes: int) -> Room:
+    """What a status of about this size may have beside all else of a source."""
+    return Room(_bytes_beside(source, status_bytes), _values_beside(source, status_bytes))
+
+
+def _bytes_beside(source: Object, status_bytes: int) -> int | None:
     known = len(source.spec) + status_bytes
     if (1 + _MOST_MANAGED) * known + 4 * RESERVED_BYTES <= MOST_STORED_BYTES - RESERVED_BYTES:
         return None  # all annotations together have 256 KiB at most
@@ -50,8 +72,19 @@ def room_beside(source: Object, status_bytes: int) -> int | None:
     return max(LEAST_ROOM_BYTES, MOST_STORED_BYTES - RESERVED_BYTES - spec - len(_encode(source.metadata)))
 
 
+def _values_beside(source: Object, status_bytes: int) -> int:
+    """A status that takes no more bytes than this has no more values either."""
+    texts = len(source.labels) + len(source.annotations)
+    room = _values_left(most_amount(bytes(source.spec)) + texts)
+    return room if room >= status_bytes else _values_left(amount(source.spec_dict()) + texts)
+
+
+def _values_left(beside: int) -> int:
+    return max(LEAST_VALUES, (MOST_VALUES_READ - RESERVED_VALUES - _VALUES_OF_SPEC * beside) // _VALUES_OF_ONE)
+
+
 def bounded(
-    status: dict[str, Json], limit: int, room: int | None, *, telling: Container[str] = ()
+    status: dict[str, Json], limit: int, room: Room, *, telling: Container[str] = ()
 ) -> tuple[dict[str, Json], int]:
     """Without its largest fields, as many as are too much, and how many these are; what tells of its end goes last.
 
@@ -68,16 +101,17 @@ def bounded(
     return kept, len(status) - len(kept)
 
 
-def _bounded(status: dict[str, Json], limit: int, room: int | None, telling: Container[str]) -> dict[str, Json]:
+def _bounded(status: dict[str, Json], limit: int, room: Room, telling: Container[str]) -> dict[str, Json]:
     sizes = {key: len(_encode(value)) + len(key) + _AROUND_BYTES for key, value in status.items()}
     size = sum(sizes.values())
-    if size <= min(limit, _SURELY_FITS_BYTES) and (room is None or (1 + _MOST_MANAGED) * size <= room):
+    # A value takes a byte at least.
+    if size <= min(limit, room.values) and (room.bytes is None or (1 + _MOST_MANAGED) * size <= room.bytes):
         return status
     values = {key: 1 + amount(value) for key, value in status.items()}
     managed = {key: managed_bytes({key: value}) for key, value in status.items()}
     kept, count, stored = dict(status), 1 + sum(values.values()), size + sum(managed.values())
     for key in sorted(kept, key=lambda key: (key in telling, key == "conditions", -sizes[key])):
-        if size <= limit and count <= MOST_VALUES and (room is None or stored <= room):
+        if size <= limit and count <= room.values and (room.bytes is None or stored <= room.bytes):
             break
         del kept[key]
         size, count, stored = size - sizes[key], count - values[key], stored - sizes[key] - managed[key]

@@ -14,7 +14,7 @@ import msgspec
 
 from mirror.batch import times, views
 from mirror.kinds.declared.form import Form, path_of
-from mirror.kinds.declared.status_bounds import bounded
+from mirror.kinds.declared.status_bounds import ENOUGH, Room, bounded
 from mirror.kinds.declared.status_schema import StatusSchema
 from mirror.model import names
 from mirror.model.field_paths import at, strip, without
@@ -41,7 +41,7 @@ class Cleaned(msgspec.Struct, frozen=True):
     """How many values were dropped or shortened."""
 
 
-def cleaned(form: Form, found: object, schema: StatusSchema | None = None, *, room: int | None = None) -> Cleaned:
+def cleaned(form: Form, found: object, schema: StatusSchema | None = None, *, room: Room = ENOUGH) -> Cleaned:
     """Take what is usable of any JSON value. Never raises.
 
     Args:

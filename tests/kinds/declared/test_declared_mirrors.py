@@ -623,6 +623,10 @@ def test_a_mirror_whose_end_may_be_withdrawn_is_suspended_and_goes_on_if_it_is()
     assert changes is not None
     assert sent(changes.operations) == {"/spec/suspend": False}
 
+    changes = kind.changes(ended, runs, transform=TRANSFORM)
+    assert changes is not None, "what its source shows as failed must not run"
+    assert sent(changes.operations) == {"/spec/suspend": True}
+
 
 DEADLINE = condition("Failed", reason="DeadlineExceeded")
 

@@ -514,6 +514,19 @@ def test_a_pause_of_its_users_is_told_with_an_end_that_may_be_withdrawn() -> Non
     assert following.status == {"conditions": [resumed, FAILED_JOBS]}
 
 
+def test_a_pause_of_ours_that_has_kept_no_end_is_not_told() -> None:
+    """The end was withdrawn before its mirror was suspended, which is about to be resumed; a worker's own is told."""
+    theirs = {"conditions": [condition("Suspended", reason="Suspended")], "jobsStatus": [{"name": "node", "active": 0}]}
+    held = mirror_of(TRAIN_JOB, source_of(TRAIN_JOB, {"suspend": True}), theirs)
+    source = TRAIN_JOB.stored(source_of(TRAIN_JOB, {}, {"conditions": [PLACED]}))
+    following = source.next_status(held, now=NOW)
+    assert following.status == {**theirs, "conditions": [PLACED]}
+
+    note = mirror_of(TRAIN_JOB, source_of(TRAIN_JOB, {"suspend": False})).annotations
+    by_worker = mirror_of(TRAIN_JOB, source_of(TRAIN_JOB, {"suspend": True}), theirs, annotations=dict(note))
+    assert source.next_status(by_worker, now=NOW).status == {**theirs, "conditions": [PLACED, *theirs["conditions"]]}
+
+
 @pytest.mark.parametrize(
     "end", [condition("Complete"), condition("Failed", reason="DeadlineExceeded")], ids=["success", "deadline"]
 )
