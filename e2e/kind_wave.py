@@ -225,7 +225,8 @@ async def _run(kills: int, seed: int) -> str:
         scene = Scene(planes.management, workers, "wave")
         for place in ("", *workers):
             await scene.make_namespace(place)
-        async with operators.running(planes.management, *workers.values(), operators=kind_choice.operators()):
+        clusters, chosen = (planes.management, *workers.values()), kind_choice.operators()
+        async with operators.running(*clusters, operators=chosen, planes_end=True):
             started = time.monotonic()
             found = await play(planes.management, workers, scene, kinds=kind_choice.CHOSEN, kills=kills, seed=seed)
             seconds = time.monotonic() - started

@@ -39,8 +39,12 @@ _PLURALS = {
 
 
 @asynccontextmanager
-async def running(*planes: ControlPlane, operators: Iterable[Operator] = ALWAYS) -> AsyncIterator[Controllers]:
+async def running(
+    *planes: ControlPlane, operators: Iterable[Operator] = ALWAYS, planes_end: bool = False
+) -> AsyncIterator[Controllers]:
     """The kinds of these operators are served on these planes, and run there by their own controllers.
+
+    With ``planes_end`` nothing is taken back on leaving: a definition goes after its thousands of objects.
 
     Raises:
         MissingBinaries: the controllers are not built.
@@ -60,7 +64,7 @@ async def running(*planes: ControlPlane, operators: Iterable[Operator] = ALWAYS)
         for one in beside:
             one.check()
     finally:
-        await asyncio.gather(*(one.stop() for one in beside))
+        await asyncio.gather(*(one.stop(takes_back=not planes_end) for one in beside))
 
 
 class Controllers:
@@ -129,19 +133,23 @@ class _Beside:
         """Raise ``ProgramEnded`` if the controller does not run."""
         self._program.check()
 
-    async def stop(self) -> None:
-        """The cluster is everybody's, so nothing of it stays."""
+    async def stop(self, *, takes_back: bool) -> None:
+        """End it; where the cluster is everybody's, nothing of it stays."""
         try:
-            await asyncio.gather(*(definitions.undefine(self._client, name) for name in self._definitions))
-            webhooks = [f"{_ADMISSION}/{_PLURALS[one['kind']]}/{one['metadata']['name']}" for one in self._webhooks]
-            for path in (*webhooks, *(one.path for one in self._configuration)):
-                with suppress(StatusError):
-                    await self._client.delete(path)
+            if takes_back:
+                await self._take_back()
         finally:
             await self._program.kill()
             await self._client.close()
             self._scratch.close()
             self._port.close()
+
+    async def _take_back(self) -> None:
+        await asyncio.gather(*(definitions.undefine(self._client, name) for name in self._definitions))
+        webhooks = [f"{_ADMISSION}/{_PLURALS[one['kind']]}/{one['metadata']['name']}" for one in self._webhooks]
+        for path in (*webhooks, *(one.path for one in self._configuration)):
+            with suppress(StatusError):
+                await self._client.delete(path)
 
     async def _last_words(self) -> str:
         return await asyncio.to_thread(self._program.last_words)
