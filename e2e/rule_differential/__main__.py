@@ -24,8 +24,10 @@ def main() -> int:
     options = parser.parse_args()
     report = Report(show=lambda difference: print(f"{difference}\n", flush=True))
     rounds = range(options.first, options.first + options.rounds)
-    asyncio.run(run(options.seed, _in_time(rounds, options.minutes), report))
-    print(", ".join(f"{count} {what}" for what, count in report.asked.items()))
+    try:
+        asyncio.run(run(options.seed, _in_time(rounds, options.minutes), report))
+    finally:
+        print(", ".join(f"{count} {what}" for what, count in report.asked.items()))
     return 1 if report.differences else 0
 
 

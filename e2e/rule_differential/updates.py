@@ -30,7 +30,7 @@ _ROOT_RULES = (
     "size(self.metadata.name) > 2",
     "self.spec == oldSelf.spec || self.status == oldSelf.status",
 )
-_SPEC_RULES = ("self == oldSelf", "has(self.p0) && has(self.p1)", "has(self.p0) == has(oldSelf.p0)")
+_SPEC_RULES = ("self == oldSelf", "has(self.probe)", "has(self.probe) == has(oldSelf.probe)")
 _KIND_RULES = ("self != oldSelf", "self == 'Thing'")
 
 
