@@ -136,6 +136,7 @@ def test_an_expression_without_a_value_says_why(text: str, words: str) -> None:
         ("self.a && true", 5, "expected type 'bool' but found 'int'"),
         ("[1, 'a']", 5, "expected type 'int' but found 'string'"),
         ("duration('x')", 10, "invalid duration argument"),
+        ("-duration('1h')", 1, "found no matching overload for '-_' applied to '(duration)'"),
         ("has(self)", 5, "invalid argument to has() macro"),
         ("self.a == 99999999999999999999", 11, "invalid int literal"),
     ],
