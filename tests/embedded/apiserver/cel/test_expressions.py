@@ -61,6 +61,7 @@ def _value(text: str, limit: int = 10**6) -> tuple[Any, int]:
         ("'a' + 'b' == 'ab' && b'a' != b'b' && r'\\d' == '\\\\d'", True, 4),
         ("[1, 2].map(x, x * 2)", [2, 4], None),
         ("self.l.filter(x, x > 1).size()", 2, None),
+        ("[7, 2, 7, 1, 1].distinct() == [7, 2, 1]", True, None),
         ("self.l.exists_one(x, x == 2) && !self.l.all(x, x > 1)", True, None),
         ("self.l.all(i, x, x == i + 1)", True, None),
         ("self.m.transformList(k, v, k + string(v))", ["k1"], None),
