@@ -8,32 +8,33 @@ from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]
-_TEXT: Json = {"type": "string", "maxLength": 12}
-_INTEGER: Json = {"type": "integer"}
+TEXT: Json = {"type": "string", "maxLength": 12}
+INTEGER: Json = {"type": "integer"}
 
 
-def _list(items: Json, **more: object) -> Json:
+def listed(items: Json, **more: object) -> Json:
+    """The schema of a short list."""
     return {"type": "array", "maxItems": 4, "items": items, **more}
 
 
 SCHEMA: Json = {
     "type": "object",
     "properties": {
-        "i": _INTEGER,
-        "j": _INTEGER,
+        "i": INTEGER,
+        "j": INTEGER,
         "f": {"type": "number"},
         "b": {"type": "boolean"},
-        "s": _TEXT,
-        "t": _TEXT,
-        "l": _list(_INTEGER),
-        "w": _list(_TEXT),
-        "m": {"type": "object", "maxProperties": 4, "additionalProperties": _INTEGER},
-        "o": {"type": "object", "properties": {"i": _INTEGER, "s": _TEXT}},
+        "s": TEXT,
+        "t": TEXT,
+        "l": listed(INTEGER),
+        "w": listed(TEXT),
+        "m": {"type": "object", "maxProperties": 4, "additionalProperties": INTEGER},
+        "o": {"type": "object", "properties": {"i": INTEGER, "s": TEXT}},
         "d": {"x-kubernetes-int-or-string": True, "maxLength": 12},
         "at": {"type": "string", "format": "date-time"},
         "n": {"type": "string", "nullable": True, "maxLength": 12},
-        "r": _list({"type": "object", "properties": {"k": _TEXT, "v": _INTEGER}}),
-        "u": _list(_TEXT, **{"x-kubernetes-list-type": "set"}),
+        "r": listed({"type": "object", "properties": {"k": TEXT, "v": INTEGER}}),
+        "u": listed(TEXT, **{"x-kubernetes-list-type": "set"}),
     },
 }
 _LITERALS: Mapping[str, Sequence[str]] = {
@@ -47,7 +48,7 @@ _LITERALS: Mapping[str, Sequence[str]] = {
     "time": ("timestamp('2026-01-01T00:00:00Z')",),
     "length": ("duration('1h')", "duration('90s')"),
 }
-_FIELDS: Mapping[str, Sequence[str]] = {
+FIELDS: Mapping[str, Sequence[str]] = {
     "int": ("self.i", "self.j", "self.o.i", "self.l[0]", "self.m['a']", "self.r[0].v", "size(self.l)"),
     "double": ("self.f",),
     "string": ("self.s", "self.t", "self.o.s", "self.w[0]", "self.r[0].k", "self.n"),
@@ -107,47 +108,59 @@ _FORMS: Mapping[str, Sequence[str]] = {
     "time": ("({time} + {length})", "({time} - {length})"),
     "length": ("({length} + {length})", "({time} - {time})", "duration({string})"),
 }  # fmt: skip
+_FORMS_OF_ANY = {name: tuple(one for one in forms if "self" not in one) for name, forms in _FORMS.items()}
+"""Those that speak of no field of the schema."""
 _ODD_CHANCE = 0.02
 """That something of another type stands somewhere."""
 _TYPES = tuple(_FORMS)
 
 
-def expression(chance: Random, wanted: str = "bool", depth: int = 3) -> str:
-    """An expression of a type."""
+Fields: TypeAlias = Mapping[str, Sequence[str]]
+"""What can be said of a value, by types."""
+
+
+def expression(chance: Random, wanted: str = "bool", depth: int = 3, *, fields: Fields = FIELDS) -> str:
+    """An expression of a type, over what ``fields`` says of the value."""
     if chance.random() < _ODD_CHANCE:
         wanted = chance.choice(_TYPES)
     if depth == 0 or chance.random() < 0.15:
-        known = _FIELDS[wanted] if chance.random() < 0.7 else _LITERALS[wanted]
-        return chance.choice(known)
-    form = chance.choice(_FORMS[wanted])
+        known = fields.get(wanted, ()) if chance.random() < 0.7 else ()
+        return chance.choice(known or _LITERALS[wanted])
+    form = chance.choice((_FORMS if fields is FIELDS else _FORMS_OF_ANY)[wanted])
     parts: list[str] = []
     while "{" in form:
         before, _, rest = form.partition("{")
         name, _, form = rest.partition("}")
-        parts += [before, expression(chance, name, depth - 1)]
+        parts += [before, expression(chance, name, depth - 1, fields=fields)]
     return "".join([*parts, form])
 
 
-class _Draw:
+class Draw:
+    """Values by chance."""
+
     def __init__(self, chance: Random) -> None:
         self._chance = chance
 
     def text(self) -> str:
+        """Often of some format that rules know."""
         return self._chance.choice(("", "a", "b,c", "Ab", "10", "1Gi", "é", "10.0.0.1", "x-y", "1.2.3"))
 
     def number(self) -> int:
+        """Small, or at an end of 64 bits."""
         return self._chance.choice((0, 1, 2, -3, 7, 2**63 - 1, -(2**63)))
 
     def some(self, draw: Callable[[], T]) -> list[T]:
+        """Up to three."""
         return [draw() for _ in range(self._chance.randrange(4))]
 
     def pair(self) -> Json:
+        """An item of ``r``."""
         return {"k": self.text(), "v": self.number()} if self._chance.random() < 0.8 else {"v": self.number()}
 
 
 def value(chance: Random) -> Json:
     """An object of the schema; fields are missing now and then."""
-    draw = _Draw(chance)
+    draw = Draw(chance)
     inner: Json = {"i": draw.number(), "s": draw.text()}
     whole: Json = {
         "i": draw.number(),

@@ -81,13 +81,17 @@ def not_found(field: str, value: str, detail: str = "") -> Violation:
 
 def too_long(field: str, limit: int) -> Violation:
     """A text, or all texts of a map, have too many bytes."""
-    why = f"may not be more than {limit} bytes" if limit >= 0 else "value is too long"
+    why = f"may not be more than {limit} {_one_or_more(limit, 'byte')}" if limit >= 0 else "value is too long"
     return Violation(field, TOO_LONG, f"Too long: {why}")
 
 
 def too_many(field: str, count: int, limit: int) -> Violation:
     """A list has too many items."""
-    return Violation(field, TOO_MANY, f"Too many: {count}: must have at most {limit} items")
+    return Violation(field, TOO_MANY, f"Too many: {count}: must have at most {limit} {_one_or_more(limit, 'item')}")
+
+
+def _one_or_more(count: int, what: str) -> str:
+    return what if count == 1 else f"{what}s"
 
 
 def not_negative(field: str, value: int | None) -> Iterator[Violation]:

@@ -1,11 +1,13 @@
 """Cases that are written down as requests and answers (``scripts/*.yaml``); the answers were given by a real server.
 
 A step asks one thing. Its ``says`` is the whole answer in normal form (``normal``), or what its ``pick`` names of it;
-``fine: true`` instead means that nothing matters but that it was not refused; ``until`` asks again until what it names
-has these values, since a real server learns of new kinds and rights a moment later. ``unordered`` names lists of the
-answer, such as ``warnings``, that a real server collects by iterating over a Go map, so that their order is random.
-``$(0.metadata.uid)`` anywhere in a request is that value of the answer to step 0. ``record`` fills in answers that are
-not there yet.
+``fine: true`` instead means that nothing matters but that it was not refused; ``until`` asks again until what it
+names has these values, since a real server learns of new kinds and rights a moment later. So it does of an object
+that has just been changed: an update judges what the watch cache has, and judges again if that was old, but warnings
+of the first time stay. A GET with the ``resourceVersion`` of the change waits for that. ``unordered`` names lists of
+the answer, such as ``warnings``, that a real server collects by iterating over a Go map, so that their order is
+random. ``$(0.metadata.uid)`` anywhere in a request is that value of the answer to step 0. ``record`` fills in answers
+that are not there yet.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ In bytes, ``kind`` and ``apiVersion`` always stand first, so that the items of a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from random import Random
@@ -99,8 +100,24 @@ def stored(kind: Kind, body: Json, version: int) -> bytes:
     """An object of this kind as it is stored in this version."""
     body["metadata"]["resourceVersion"] = str(version)
     if kind.strategy.is_converted:
-        return rewritten(kind.strategy.to_stored(body))
+        found = kind.strategy.to_stored(body)
+        raw = rewritten(found)
+        return rewritten(_without_fractions(found)) if _FRACTIONLESS.search(raw) else raw
     return encoded(kind, body)
+
+
+_FRACTIONLESS = re.compile(rb"(?:\.0|e\d+)[,\]}]")
+"""The end of a float that has no fraction, and seldom of something in a text."""
+
+
+def _without_fractions(value: Any) -> Any:
+    """The same value as Go writes it down and reads it again: floats without a fraction are whole numbers."""
+    if isinstance(value, dict):
+        return {name: _without_fractions(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_fractions(one) for one in value]
+    is_whole = isinstance(value, float) and value.is_integer() and -(2.0**63) <= value < 2.0**63
+    return int(value) if is_whole else value
 
 
 def rewritten(stored_body: Json) -> bytes:

@@ -51,7 +51,7 @@ def parse(text: str) -> Quantity | None:
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Quantity | None:
     found = _SHAPE.fullmatch(text)
-    if found is None or not (found[2] or found[3]):
+    if found is None or not (found[2] or found[3] or _may_lack_digits(found[4] or "")):
         return None
     sign, whole, fraction, suffix = found[1], found[2].lstrip("0"), found[3] or "", found[4] or ""
     digits = (whole or "0") + fraction
@@ -70,6 +70,13 @@ def _parse(text: str) -> Quantity | None:
     scale = exponent - len(fraction)
     kept = scale >= -9 and scale % 3 == 0 and len(digits) <= 18 and not digits.endswith("000") and digits[0] != "0"
     return Quantity(nano, text if kept else _decimal_text(nano, is_exponent=is_exponent))
+
+
+def _may_lack_digits(suffix: str) -> bool:
+    """Whether a suffix alone is nothing of its unit: those of numbers that upstream reads the quick way."""
+    if suffix in _BINARY:
+        return _BINARY[suffix] <= _BINARY["Ti"]
+    return suffix in _DECIMAL or int(suffix[1:]) >= _DECIMAL["n"]
 
 
 def of(value: object) -> Quantity | None:

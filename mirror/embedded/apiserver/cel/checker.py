@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror.embedded.apiserver.apimachinery import patterns
-from mirror.embedded.apiserver.cel import times, types
+from mirror.embedded.apiserver.cel import format_literals, times, types
 from mirror.embedded.apiserver.cel.functions.declared import Overload
 from mirror.embedded.apiserver.cel.functions.table import functions
 from mirror.embedded.apiserver.cel.tree import (
@@ -79,6 +79,8 @@ class _Checker:
         """What could be evaluated, and is refused all the same."""
         self._may_mix = False
         """Within ``format``, which takes values of all types."""
+        self._formatted: dict[int, Type] = {}
+        """Types of what is formatted, by the identity of the part."""
         self.bindings: types.Bindings = {}
         self.resolved: dict[int, Resolved] = {}
         self.constants: dict[int, str] = {}
@@ -87,7 +89,10 @@ class _Checker:
 
     def type_of(self, node: Node, scope: Mapping[str, Type]) -> Type:
         """The type of a part; what is wrong is noted."""
-        return types.bound(self._type_of(node, scope), self.bindings)
+        found = types.bound(self._type_of(node, scope), self.bindings)
+        if self._may_mix:
+            self._formatted[id(node)] = found
+        return found
 
     def _type_of(self, node: Node, scope: Mapping[str, Type]) -> Type:
         match node:
@@ -258,6 +263,11 @@ class _Checker:
 
     def _check_literal(self, node: Call) -> None:
         """Constants that a function cannot take are found here."""
+        text, whole = node.target, node.arguments[0] if node.arguments else None
+        if node.function == "format" and isinstance(text, Constant) and isinstance(whole, ListOf):
+            wrong = format_literals.complain(str(text.value), whole, node.at, lambda part: self._formatted[id(part)])
+            if wrong is not None:
+                self.odd.append(wrong)
         for one in node.arguments[-1:]:
             if isinstance(one, Constant) and isinstance(one.value, str):
                 if node.function in ("duration", "timestamp") and node.target is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mirror.embedded.apiserver.cel.functions.standard import double_text
 from mirror.embedded.apiserver.cel.times import NONE, EvaluationError, Optional
-from mirror.embedded.apiserver.cel.values import NO_OVERLOAD, equal, type_name
+from mirror.embedded.apiserver.cel.values import NO_OVERLOAD, equal, go_type, type_name
 
 
 def items(whole: Any, count: int) -> Any:
@@ -15,7 +15,7 @@ def items(whole: Any, count: int) -> Any:
         return whole if count == 1 else list(enumerate(whole))
     if isinstance(whole, dict):
         return list(whole) if count == 1 else list(whole.items())
-    raise EvaluationError(NO_OVERLOAD)
+    raise EvaluationError(f"got '{go_type(whole)}', expected iterable type")
 
 
 def fresh(value: Any) -> Any:

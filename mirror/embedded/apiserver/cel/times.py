@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -54,11 +54,18 @@ class Instant:
     """A timestamp, in nanoseconds since 1970."""
 
     nanoseconds: int
+    offset_seconds: int = field(default=0, compare=False)
+    """East of UTC, as it was written; it is shown so, while its parts are those of UTC."""
 
     def __str__(self) -> str:
-        seconds, rest = divmod(self.nanoseconds, SECOND)
-        when = _EPOCH + timedelta(seconds=seconds)
-        return f"{when:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + (f".{rest:09d}".rstrip("0") if rest else "") + "Z"
+        when, rest, offset = self.at(), self.nanoseconds % SECOND, self.offset_seconds
+        try:
+            when += timedelta(seconds=offset)
+        except OverflowError:  # a year before 1 or after 9999
+            offset = 0
+        shown = f"{when:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + (f".{rest:09d}".rstrip("0") if rest else "")
+        hours, minutes = divmod(abs(offset) // 60, 60)
+        return f"{shown}{'-' if offset < 0 else '+'}{hours:02d}:{minutes:02d}" if offset else f"{shown}Z"
 
     def at(self, zone: str = "") -> datetime:
         """The moment in a zone, UTC if none is named.
@@ -130,16 +137,18 @@ def instant(text: str) -> Instant:
             raise ValueError
         when = datetime.fromisoformat(f"{found[1]}T{found[2]}{'+00:00' if found[4] == 'Z' else found[4]}")
         seconds = (when - _EPOCH) // timedelta(seconds=1)
+        offset = when.utcoffset() or timedelta()
     except (ValueError, OverflowError):
         raise EvaluationError(_NO_INSTANT) from None
-    return checked_instant(seconds * SECOND + int((found[3] or "0")[:9].ljust(9, "0")))
+    nanoseconds = seconds * SECOND + int((found[3] or "0")[:9].ljust(9, "0"))
+    return checked_instant(nanoseconds, int(offset.total_seconds()))
 
 
-def checked_instant(nanoseconds: int) -> Instant:
+def checked_instant(nanoseconds: int, offset_seconds: int = 0) -> Instant:
     """Raises EvaluationError: outside of the years 1 to 9999."""
     if not _FIRST <= nanoseconds // SECOND <= _LAST:
         raise EvaluationError("timestamp overflow")
-    return Instant(nanoseconds)
+    return Instant(nanoseconds, offset_seconds)
 
 
 def checked_duration(nanoseconds: int) -> Duration:

@@ -20,6 +20,14 @@ from mirror.embedded.apiserver.cel.times import (
 NO_OVERLOAD = "no such overload"
 
 
+UNSEEN = "\0"
+"""Before names of members that no rule can say, or that are null; they count when objects are compared."""
+
+
+class Native(dict[str, Any]):
+    """A map as JSON has it: without a schema, so that all its members are seen."""
+
+
 class SetList(list[Any]):
     """A list of the type ``set``: equal in any order."""
 
@@ -66,6 +74,26 @@ def type_name(value: Any) -> str:
     return str(getattr(value, "TYPE", type(value).__name__))
 
 
+_IN_GO = {
+    "null_type": "types.Null",
+    "bool": "types.Bool",
+    "uint": "types.Uint",
+    "int": "types.Int",
+    "double": "types.Double",
+    "string": "types.String",
+    "bytes": "types.Bytes",
+    "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+    "optional_type": "*types.Optional",
+}
+
+
+def go_type(value: Any) -> str:
+    """The name of its type in cel-go, which some errors have."""
+    name = type_name(value)
+    return _IN_GO.get(name, name)
+
+
 def is_number(value: Any) -> bool:
     """Whether it is a number; a bool is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -79,30 +107,41 @@ def equal(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if is_number(one) and is_number(other):
+        one, other = _alike(one, other)
         return bool(one == other)
     if isinstance(one, list):
         return isinstance(other, list) and len(one) == len(other) and _equal_lists(one, other)
     if isinstance(one, dict):
-        return (
-            isinstance(other, dict)
-            and len(one) == len(other)
-            and all(name in other and equal(value, other[name]) for name, value in one.items())
-        )
+        return isinstance(other, dict) and len(one) == len(other) and _equal_maps(one, other)
     if isinstance(one, Optional) and isinstance(other, Optional):
         return one.has_value == other.has_value and equal(one.value, other.value)
     return bool(kind is type(other) and one == other)
 
 
+def _equal_maps(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
+    for name, value in one.items():
+        if name in other:
+            if not equal(value, other[name]):
+                return False
+        elif not isinstance(name, str) or name[:1] != UNSEEN or (name[1:] in other and value is None):
+            return False
+        elif value is not None and isinstance(other, Native):
+            raise EvaluationError(NO_OVERLOAD)
+    return True
+
+
 def _equal_lists(one: list[Any], other: list[Any]) -> bool:
+    """Of lists of one length. What is there twice in the other counts twice, as in Kubernetes."""
     if isinstance(one, MapList):
-        return _by_keys(one, one.keys) == _by_keys(other, one.keys)
+        known = {_key(item, one.keys): _frozen(item) for item in one}
+        return all(known.get(_key(item, one.keys)) == _frozen(item) for item in other)
     if isinstance(one, SetList):
-        return {_frozen(item) for item in one} == {_frozen(item) for item in other}
+        return {_frozen(item) for item in one}.issuperset(map(_frozen, other))
     return all(map(equal, one, other))
 
 
-def _by_keys(items: list[Any], keys: tuple[str, ...]) -> Mapping[Any, Any]:
-    return {tuple(_frozen(item.get(name)) for name in keys): _frozen(item) for item in items}
+def _key(item: Any, keys: tuple[str, ...]) -> Any:
+    return tuple(_frozen(item.get(name)) for name in keys)
 
 
 def _frozen(value: Any) -> Any:
@@ -133,7 +172,17 @@ def compare(one: Any, other: Any) -> int:
         raise EvaluationError("NaN values cannot be ordered")
     if isinstance(one, str):
         one, other = one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
+    one, other = _alike(one, other)
     return -1 if one < other else int(one > other)
+
+
+def _alike(one: Any, other: Any) -> tuple[Any, Any]:
+    """As cel-go compares numbers: beside a float a whole number is one, too, which may round it."""
+    if isinstance(one, float) and isinstance(other, int):
+        return one, float(other)
+    if isinstance(one, int) and isinstance(other, float):
+        return float(one), other
+    return one, other
 
 
 def size_of(value: Any) -> int:
@@ -167,15 +216,15 @@ def add(one: Any, other: Any) -> Any:
             known = {_frozen(item) for item in one}
             return SetList([*one, *(item for item in other if _frozen(item) not in known)])
         case MapList(), list():
-            merged = {tuple(_frozen(item.get(name)) for name in one.keys): item for item in one}
-            merged |= {tuple(_frozen(item.get(name)) for name in one.keys): item for item in other}
+            merged = {_key(item, one.keys): item for item in (*one, *other)}
             return MapList(list(merged.values()), one.keys)
         case list(), list():
             return [*one, *other]
         case Duration(), Duration():
             return checked_duration(one.nanoseconds + other.nanoseconds)
         case (Instant(), Duration()) | (Duration(), Instant()):
-            return checked_instant(one.nanoseconds + other.nanoseconds)
+            offset = one.offset_seconds if isinstance(one, Instant) else other.offset_seconds
+            return checked_instant(one.nanoseconds + other.nanoseconds, offset)
     return _arithmetic(one, other, lambda a, b: a + b)
 
 
@@ -187,7 +236,7 @@ def subtract(one: Any, other: Any) -> Any:
         case Instant(), Instant():
             return checked_duration(one.nanoseconds - other.nanoseconds)
         case Instant(), Duration():
-            return checked_instant(one.nanoseconds - other.nanoseconds)
+            return checked_instant(one.nanoseconds - other.nanoseconds, one.offset_seconds)
     return _arithmetic(one, other, lambda a, b: a - b)
 
 

@@ -1,15 +1,17 @@
-"""Whether a value is as a schema wants it, in the words of kube-apiserver (which validates as OpenAPI does). Pure."""
+"""Whether a value is as a schema wants it, in the words of kube-apiserver (which validates as OpenAPI does). Pure.
+
+What a structural schema wants in addition is in ``structural_checks``.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import (
     Violation,
-    duplicate,
     invalid,
     invalid_whole,
     not_supported,
@@ -21,15 +23,17 @@ from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.apimachinery.objects import encode
 from mirror.embedded.apiserver.apimachinery.patterns import BadPattern, TooCostly, pattern_of
 from mirror.embedded.apiserver.crds import formats, numbers
-from mirror.embedded.apiserver.crds.values import IS_OBJECT, Schema
+from mirror.embedded.apiserver.crds.correlation import Correlated
+from mirror.embedded.apiserver.crds.values import Schema
 
 _TYPE_INVALID = "FieldValueTypeInvalid"
 _FORMATS = {"integer": "int64", "number": "float64"}
 """Of numbers in Go."""
-_OF_OBJECTS = ("apiVersion", "kind", "metadata")
 
 
-def check(value: Any, schema: Schema, *, field: str = "", path: str = "") -> list[Violation]:
+def check(
+    value: Any, schema: Schema, *, field: str = "", path: str = "", before: Correlated | None = None
+) -> list[Violation]:
     """What is wrong with a value.
 
     Args:
@@ -37,8 +41,9 @@ def check(value: Any, schema: Schema, *, field: str = "", path: str = "") -> lis
         schema: structural.
         field: where the value is; before the path in fields.
         path: what it is called in messages.
+        before: what it was; what has not changed since may be as wrong as it was.
     """
-    return list(_check(value, schema, _Place(field, path)))
+    return list(_check(value, schema, _Place(field, path), before))
 
 
 class _Place(NamedTuple):
@@ -52,10 +57,15 @@ class _Place(NamedTuple):
         return _Place(self.root, f"{self.path}[{number}]")
 
     @property
+    def whole(self) -> str:
+        """What errors are about that have no place."""
+        return self.root or "<nil>"
+
+    @property
     def field(self) -> str:
         path = self.path.removeprefix(".")
         if not path:
-            return self.root or "<nil>"
+            return self.whole
         return f"{self.root}.{path}" if self.root else path
 
 
@@ -78,7 +88,18 @@ def kind_of(value: Any) -> str:
             return "object"
 
 
-def _check(value: Any, schema: Schema, place: _Place) -> Iterator[Violation]:
+def _check(value: Any, schema: Schema, place: _Place, before: Correlated | None = None) -> Iterator[Violation]:
+    found = _check_all(value, schema, place, before)
+    if before is None:
+        yield from found
+        return
+    wrong = list(found)
+    if wrong and not before.is_same:
+        yield from wrong
+
+
+def _check_all(value: Any, schema: Schema, place: _Place, before: Correlated | None) -> Iterator[Violation]:
+    """What is wrong, whatever it was; in junctors nothing is eased but the whole."""
     yield from _check_type(value, schema, place)
     if value is None:
         yield from _check_enum(value, schema, place)
@@ -90,10 +111,10 @@ def _check(value: Any, schema: Schema, place: _Place) -> Iterator[Violation]:
     elif kind_of(value) in ("integer", "number"):
         yield from _check_number(value, schema, place)
     elif isinstance(value, list):
-        yield from _check_list(value, schema, place)
+        yield from _check_list(value, schema, place, before)
     yield from _check_enum(value, schema, place)
     if isinstance(value, dict):
-        yield from _check_object(value, schema, place)
+        yield from _check_object(value, schema, place, before)
 
 
 def _types(schema: Schema) -> Sequence[str]:
@@ -170,7 +191,7 @@ def _check_format(value: str, schema: Schema, place: _Place) -> Iterator[Violati
 def _check_number(value: float, schema: Schema, place: _Place) -> Iterator[Violation]:
     for complaint in numbers.complaints(value, schema, place.path):
         if complaint.value is None:
-            yield invalid_whole(place.root or "<nil>", f'"": {complaint.words}')
+            yield invalid_whole(place.whole, f'"": {complaint.words}')
         else:
             yield invalid(place.field, shown(complaint.value), complaint.words)
 
@@ -180,11 +201,11 @@ def _is_integer(value: float) -> bool:
     return isinstance(value, int) or (value.is_integer() and abs(value) <= numbers.LARGEST_WHOLE)
 
 
-def _check_list(value: list[Any], schema: Schema, place: _Place) -> Iterator[Violation]:
+def _check_list(value: list[Any], schema: Schema, place: _Place, before: Correlated | None) -> Iterator[Violation]:
     items = schema.get("items")
     if isinstance(items, Mapping):
         for position, one in enumerate(value):
-            yield from _check(one, items, place.item(position))
+            yield from _check(one, items, place.item(position), before and before.item(position))
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
         yield invalid(place.field, len(value), f"{place.path} in body should have at least {least} items")
@@ -264,7 +285,9 @@ def _enum_of(allowed: Sequence[Any]) -> _Enum:
     return found
 
 
-def _check_object(value: dict[str, Any], schema: Schema, place: _Place) -> Iterator[Violation]:
+def _check_object(
+    value: dict[str, Any], schema: Schema, place: _Place, before: Correlated | None
+) -> Iterator[Violation]:
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and len(value) < least:
         yield invalid(place.field, len(value), f"{place.path} in body should have at least {least} properties")
@@ -274,11 +297,11 @@ def _check_object(value: dict[str, Any], schema: Schema, place: _Place) -> Itera
     if isinstance(additional, Mapping):
         for name, one in value.items():
             if name not in properties:
-                yield from _check(one, additional, place.member(name))
+                yield from _check(one, additional, place.member(name), before and before.key(name))
     # Go walks them in any order; whichever there are fewer of are looked for among the others.
     for name in properties if len(properties) <= len(value) else value:
         if name in properties and name in value:
-            yield from _check(value[name], properties[name], place.member(name))
+            yield from _check(value[name], properties[name], place.member(name), before and before.key(name))
     for name in schema.get("required") or ():
         if name not in value:
             yield required(place.member(name).field)
@@ -288,14 +311,14 @@ def _check_junctors(value: Any, schema: Schema, place: _Place) -> Iterator[Viola
     told = place.path or ""
     anyone = schema.get("anyOf") or ()
     if anyone and not any(_fits(value, one) for one in anyone):
-        yield invalid_whole(place.field, f'"": "{told}" must validate at least one schema (anyOf)')
+        yield invalid_whole(place.whole, f'"": "{told}" must validate at least one schema (anyOf)')
         yield from _best(value, anyone, place)
     one_of = schema.get("oneOf") or ()
     if one_of:
         count = sum(_fits(value, one) for one in one_of)
         if count != 1:
             why = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
-            yield invalid_whole(place.field, f'"": "{told}" must validate one and only one schema (oneOf). {why}')
+            yield invalid_whole(place.whole, f'"": "{told}" must validate one and only one schema (oneOf). {why}')
             if count == 0:
                 yield from _best(value, one_of, place)
     every = schema.get("allOf") or ()
@@ -306,10 +329,10 @@ def _check_junctors(value: Any, schema: Schema, place: _Place) -> Iterator[Viola
         yield from found
     if failed:
         none = ". None validated" if failed == len(every) else ""
-        yield invalid_whole(place.field, f'"": "{told}" must validate all the schemas (allOf){none}')
+        yield invalid_whole(place.whole, f'"": "{told}" must validate all the schemas (allOf){none}')
     not_ = schema.get("not")
     if not_ is not None and _fits(value, not_):
-        yield invalid_whole(place.field, f'"": "{told}" must not validate the schema (not)')
+        yield invalid_whole(place.whole, f'"": "{told}" must not validate the schema (not)')
 
 
 def _fits(value: Any, schema: Schema) -> bool:
@@ -319,70 +342,3 @@ def _fits(value: Any, schema: Schema) -> bool:
 def _best(value: Any, schemas: Sequence[Schema], place: _Place) -> Iterator[Violation]:
     """What is wrong by the alternative by which least is."""
     yield from min((list(_check(value, one, place)) for one in schemas), key=len)
-
-
-def check_lists(value: Any, schema: Schema, field: str = "") -> Iterator[Violation]:
-    """Items that may be there only once, in lists that are sets or maps."""
-    if isinstance(value, dict):
-        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
-        for name, one in value.items():
-            inner = properties.get(name, additional)
-            if isinstance(inner, Mapping):
-                yield from check_lists(one, inner, f"{field}.{name}" if field else name)
-    elif isinstance(value, list):
-        yield from _check_repeated(value, schema, field)
-        items = schema.get("items")
-        if isinstance(items, Mapping):
-            for position, one in enumerate(value):
-                yield from check_lists(one, items, f"{field}[{position}]")
-
-
-def _check_repeated(value: list[Any], schema: Schema, field: str) -> Iterator[Violation]:
-    match schema.get("x-kubernetes-list-type"):
-        case "set":
-            yield from _repeated(enumerate(value), field)
-        case "map":
-            for position, one in enumerate(value):
-                if one is not None and not isinstance(one, dict):
-                    why = "must be an object for an array of list-type map"
-                    yield invalid(f"{field}[{position}]", shown(one), why)
-                    return
-            keys = schema.get("x-kubernetes-list-map-keys") or ()
-            items = (schema.get("items") or {}).get("properties") or {}
-            found = ((position, _key(one, keys, items)) for position, one in enumerate(value) if one is not None)
-            yield from _repeated(found, field)
-
-
-def _repeated(keys: Iterable[tuple[int, Any]], field: str) -> Iterator[Violation]:
-    """Each that is there more than once, where it is for the second time."""
-    seen: dict[bytes, int] = {}
-    for position, key in keys:
-        raw = encode(key)
-        seen[raw] = seen.get(raw, 0) + 1
-        if seen[raw] == 2:
-            yield duplicate(f"{field}[{position}]", shown(key))
-
-
-def _key(item: Mapping[str, Any], keys: Sequence[str], properties: Mapping[str, Schema]) -> Any:
-    return {name: item.get(name, properties.get(name, {}).get("default")) for name in keys if name in item}
-
-
-def check_embedded(value: Any, schema: Schema, field: str = "") -> Iterator[Violation]:
-    """Objects within objects name their kind and version."""
-    if isinstance(value, list):
-        items = schema.get("items")
-        if isinstance(items, Mapping):
-            for position, one in enumerate(value):
-                yield from check_embedded(one, items, f"{field}[{position}]")
-        return
-    if not isinstance(value, dict):
-        return
-    if schema.get(IS_OBJECT):
-        for name in _OF_OBJECTS[:2]:
-            if not value.get(name):
-                yield required(f"{field}.{name}", "must not be empty")
-    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
-    for name, one in value.items():
-        inner = properties.get(name, additional)
-        if isinstance(inner, Mapping):
-            yield from check_embedded(one, inner, f"{field}.{name}" if field else name)

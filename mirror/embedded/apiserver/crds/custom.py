@@ -15,7 +15,8 @@ from mirror.batch.violations import Violation, invalid
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
-from mirror.embedded.apiserver.crds import checking, paths, rule_evaluation, rules, values
+from mirror.embedded.apiserver.crds import checking, paths, rule_evaluation, rules, structural_checks, values
+from mirror.embedded.apiserver.crds.correlation import Correlated
 from mirror.embedded.apiserver.crds.rule_evaluation import Outcome
 from mirror.embedded.apiserver.managedfields import sets
 from mirror.embedded.apiserver.registry import printers
@@ -131,12 +132,14 @@ class Custom(Strategy):
         of_meta = metadata.check_meta(
             body["metadata"], name_problems=subdomain_problems, is_namespaced=self.is_namespaced, is_core=False
         )
-        found = [*of_meta, *self._check(body)]
-        return [*found, *self._ask(body, None, found).wrong]
+        found = [*of_meta, *self._check(body, None), *structural_checks.check_lists(body, self._own)]
+        return [*found, *self._ask(body, None, None, found).wrong]
 
     def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
-        found = [*metadata.check_meta_update(new, old, is_core=False), *self._check(new)]
-        return [*found, *self._ask(new, old, found).wrong]
+        before = Correlated(new, old, self.schema)
+        found = [*metadata.check_meta_update(new, old, is_core=False), *self._check(new, before)]
+        found += self._check_changed_lists(new, old)
+        return [*found, *self._ask(new, old, before, found).wrong]
 
     @cached_property
     def _rules(self) -> rules.Part | None:
@@ -145,11 +148,11 @@ class Custom(Strategy):
         self.takes_long = found is not None and found.depth > 1
         return found
 
-    def _ask(self, new: Json, old: Json | None, found: list[Violation]) -> Outcome:
+    def _ask(self, new: Json, old: Json | None, before: Correlated | None, found: list[Violation]) -> Outcome:
         """What the definition's own rules say."""
         if self._rules is None:
             return Outcome()
-        self._asked = asked = (new, old, rule_evaluation.ask(self._rules, new, old, found))
+        self._asked = asked = (new, old, rule_evaluation.ask(self._rules, new, old, before, found))
         return asked[2]
 
     def warnings(self, new: Json, old: Json | None, context: Context) -> Sequence[str]:
@@ -164,17 +167,25 @@ class Custom(Strategy):
             return ()
         return asked[2].warnings
 
-    def _check(self, body: Json) -> Iterator[Violation]:
-        schema = {**self.schema, "required": [one for one in self.schema.get("required") or () if one not in _META]}
-        schema["properties"] = {
-            name: inner for name, inner in (self.schema.get("properties") or {}).items() if name not in _META
-        }
+    @cached_property
+    def _own(self) -> values.Schema:
+        """The schema without what every object has."""
+        required = [one for one in self.schema.get("required") or () if one not in _META]
+        properties = self.schema.get("properties") or {}
+        own = {name: inner for name, inner in properties.items() if name not in _META}
+        return {**self.schema, "required": required, "properties": own}
+
+    def _check(self, body: Json, before: Correlated | None) -> Iterator[Violation]:
         value = {name: one for name, one in body.items() if name not in _META}
-        yield from checking.check(value, schema)
-        yield from checking.check_embedded(value, schema)
-        yield from checking.check_lists(value, schema)
+        yield from checking.check(value, self._own, before=before)
         if self.scale is not None:
             yield from _check_scale(body, self.scale)
+        yield from structural_checks.check_embedded(value, self._own)
+
+    def _check_changed_lists(self, new: Json, old: Json) -> Iterator[Violation]:
+        """Where items of lists were there twice before, they may be so anywhere."""
+        if not any(structural_checks.check_lists(old, self._own)):
+            yield from structural_checks.check_lists(new, self._own)
 
     def _prepare_status(self, new: Json, old: Json, context: Context) -> Json:
         found: Json = {name: one for name, one in old.items() if name != "status"}
@@ -188,12 +199,13 @@ class Custom(Strategy):
     def _check_status(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
         schema = (self.schema.get("properties") or {}).get("status")
         found = list(metadata.check_meta_update(new, old, is_core=False))
+        before = Correlated(new, old, self.schema)
         if schema is not None and "status" in new:
-            found += checking.check(new["status"], schema, field="status")
-            found += checking.check_lists(new["status"], schema, "status")
+            found += checking.check(new["status"], schema, field="status", before=before.key("status"))
         if self.scale is not None:
             found += _check_scale(new, self.scale)
-        return [*found, *self._ask(new, old, found).wrong]
+        found += self._check_changed_lists(new, old)
+        return [*found, *self._ask(new, old, before, found).wrong]
 
     # -- tables -------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from mirror.batch.violations import Violation, forbidden, invalid, invalid_text,
 from mirror.embedded.apiserver.apimachinery.objects import encode
 from mirror.embedded.apiserver.crds.rule_paths import field_path
 from mirror.embedded.apiserver.crds.rule_values import Types
-from mirror.embedded.apiserver.crds.rules import WORD, NotARule, Rule, compiled
+from mirror.embedded.apiserver.crds.rules import WORD, NotARule, compiled
 from mirror.embedded.apiserver.crds.values import Schema
 
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -64,11 +64,11 @@ def check_rules(field: str, schema: Schema) -> Iterator[Violation]:
         for position, said in enumerate(rules):
             at = f"{place.field}.{WORD}[{position}]"
             try:
-                rule = compiled(said, type_, part)
+                looks_back = compiled(said, type_, part).is_transition
             except NotARule as error:
+                looks_back = error.looks_back
                 yield invalid(f"{at}.{error.name}", shown(said), str(error))
-            else:
-                yield from _check_transition(at, rule, place)
+            yield from _check_transition(at, said, place, looks_back=looks_back)
 
 
 def shown(said: Mapping[str, Any]) -> str:
@@ -116,10 +116,10 @@ def _check_form(at: str, said: Mapping[str, Any], schema: Schema) -> Iterator[Vi
         yield invalid_text(f"{at}.fieldPath", path, "must be a valid path")
 
 
-def _check_transition(at: str, rule: Rule, place: _Place) -> Iterator[Violation]:
-    if rule.is_transition and place.uncorrelated:
+def _check_transition(at: str, said: Mapping[str, Any], place: _Place, *, looks_back: bool) -> Iterator[Violation]:
+    if looks_back and place.uncorrelated:
         words = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.uncorrelated}"
-        yield invalid_text(f"{at}.rule", rule.said["rule"], words)
-    if not rule.is_transition and rule.said.get("optionalOldSelf") is not None:
-        value = "true" if rule.takes_optional else "false"
+        yield invalid_text(f"{at}.rule", said["rule"], words)
+    if not looks_back and said.get("optionalOldSelf") is not None:
+        value = "true" if said["optionalOldSelf"] else "false"
         yield invalid(f"{at}.optionalOldSelf", value, "may not be set if oldSelf is not used in rule")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import thread_time
@@ -24,7 +24,8 @@ from mirror.embedded.apiserver.cel.metering import Meter
 from mirror.embedded.apiserver.cel.times import NONE, CostExceeded, EvaluationError, Optional
 from mirror.embedded.apiserver.cel.values import NO_OVERLOAD
 from mirror.embedded.apiserver.crds import checking
-from mirror.embedded.apiserver.crds.rule_values import Values
+from mirror.embedded.apiserver.crds.correlation import Correlated
+from mirror.embedded.apiserver.crds.rule_values import Values, untyped
 from mirror.embedded.apiserver.crds.rules import Part, Rule
 
 _BUDGET = 10_000_000
@@ -45,17 +46,38 @@ class Outcome:
     """What would be wrong, had it not been so before."""
 
 
-def ask(rules: Part, new: Mapping[str, Any], old: Mapping[str, Any] | None, found: list[Violation]) -> Outcome:
+def ask(
+    rules: Part,
+    new: Mapping[str, Any],
+    old: Mapping[str, Any] | None,
+    correlated: Correlated | None,
+    found: list[Violation],
+) -> Outcome:
     """What the rules say, unless the schema has ``found`` what makes them pointless."""
     if any(one.reason in _BLOCKING for one in found):
         words = "some validation rules were not checked because the object was invalid; "
         words += "correct the existing errors to complete validation"
         return Outcome([invalid("<nil>", "null", words)])
     asking = _Asking()
-    relation = _Relation(old is not None, old, None if old is None else old == new)
     with suppress(_Stopped):
-        asking.walk(rules, new, relation, "")
+        asking.walk(rules, new, _Relation(old, correlated), "")
     return asking.outcome
+
+
+def ask_about_defaults(defaults: Iterable[tuple[str, Part, Any]]) -> list[Violation]:
+    """What the rules of their schemas, which are not checked yet, say of defaults: of what stays, and of what is new.
+
+    Args:
+        defaults: where each is, the rules of its schema, and the default.
+    """
+    asking = _Asking(tells_faults=True)
+    with suppress(_Stopped):
+        for path, rules, value in defaults:
+            count = len(asking.outcome.wrong)
+            asking.walk(rules, value, _Relation(value), path)
+            if len(asking.outcome.wrong) == count:
+                asking.walk(rules, value, _Relation(), path)
+    return asking.outcome.wrong
 
 
 class _Stopped(Exception):
@@ -65,31 +87,37 @@ class _Stopped(Exception):
 class _Relation(NamedTuple):
     """What a value was before."""
 
-    is_known: bool
-    """Whether a value before belongs to this one: rules on transitions are asked."""
-    old: Any
-    is_same: bool | None
-    """Whether it, or the nearest value around it that can be compared, has not changed; None: nothing can be."""
+    old: Any = None
+    """None if no value before belongs to this one: rules on transitions are not asked."""
+    own: Correlated | None = None
+    around: Correlated | None = None
+    """Of the nearest value around it that can be compared."""
 
-    def below(self, name: str, value: Any, *, is_top: bool) -> _Relation:
+    @property
+    def is_same(self) -> bool:
+        """Whether it, or else what is around it, has not changed."""
+        compared = self.own or self.around
+        return compared is not None and compared.is_same
+
+    def below(self, name: str) -> _Relation:
         """Of a member of an object or a map."""
-        if is_top and name in ("apiVersion", "kind"):
-            return _Relation(False, None, False)
-        if not isinstance(self.old, dict) or self.old.get(name) is None:
-            return _Relation(False, None, self.is_same)
-        old = self.old[name]
-        return _Relation(True, old, old == value and type(old) is type(value))
+        old = self.old.get(name) if isinstance(self.old, dict) else None
+        if self.own is None:
+            return _Relation(old, None, self.around)
+        if self.around is None and name in ("apiVersion", "kind"):
+            return _Relation(old)
+        return _Relation(old, self.own.key(name), self.own)
 
-    def of_item(self, old: Any, value: Any) -> _Relation:
-        """Of an item of a list; those that nothing tells apart are as the whole list is."""
-        if old is None:
-            return _Relation(False, None, self.is_same)
-        return _Relation(True, old, old == value)
+    def of_item(self, whole: Correlated, number: int) -> _Relation:
+        """Of an item of the list that ``whole`` is."""
+        own = None if self.own is None else whole.item(number)
+        return _Relation(whole.old_item(number), own, self.own or self.around)
 
 
 class _Asking:
-    def __init__(self) -> None:
+    def __init__(self, *, tells_faults: bool = False) -> None:
         self.outcome = Outcome()
+        self._tells_faults = tells_faults
         self._left = _BUDGET
         self._values, self._old_values = Values(), Values()
         self._end = thread_time() + _LONGEST_SECONDS
@@ -100,39 +128,41 @@ class _Asking:
             return
         self._ask(part, value, relation, path)
         if isinstance(value, list) and part.items is not None:
-            before = _by_keys(part, relation.old) if isinstance(relation.old, list) else {}
+            whole = relation.own or Correlated(value, relation.old, part.schema)
             for position, item in enumerate(value):
-                old = before.get(_key(part, item)) if before else None
-                self.walk(part.items, item, relation.of_item(old, item), f"{path}[{position}]")
+                self.walk(part.items, item, relation.of_item(whole, position), f"{path}[{position}]")
         elif isinstance(value, dict):
             if part.additional is not None:
                 for name, item in value.items():
-                    below = relation.below(name, item, is_top=False)
-                    self.walk(part.additional, item, below, f"{path}[{name}]")
+                    self.walk(part.additional, item, relation.below(name), f"{path}[{name}]")
             for name, inner in part.properties.items():
                 if name in value:
-                    below = relation.below(name, value[name], is_top=not path)
-                    self.walk(inner, value[name], below, f"{path}.{name}" if path else name)
+                    self.walk(inner, value[name], relation.below(name), f"{path}.{name}" if path else name)
 
     def _ask(self, part: Part, value: Any, relation: _Relation, path: str) -> None:
-        if not part.rules:
+        faults = part.faults if self._tells_faults else ()
+        if not part.rules and not faults:
             return
         place, kind = path or "<nil>", f'"{part.schema.get("type", "")}"'
         if self._left <= 0 or thread_time() > self._end:
             self._stop(invalid(place, kind, _OUT_OF_BUDGET))
-        seen = self._values.of(value, part.schema, is_root=part.is_root)
-        before: Any = None
-        if relation.is_known and any(rule.is_transition for rule in part.rules):
-            before = self._old_values.of(relation.old, part.schema, is_root=part.is_root)
+        self.outcome.wrong += [invalid(place, kind, f"rule compile error: {one}") for one in faults]
+        variables = self._variables(part, value, relation)
         for rule in part.rules:
-            if rule.is_transition and not relation.is_known and not rule.takes_optional:
+            if rule.is_transition and relation.old is None and not rule.takes_optional:
                 continue
-            variables = {"self": seen}
-            if rule.takes_optional:
-                variables["oldSelf"] = Optional(True, before) if relation.is_known else NONE
-            elif rule.is_transition:
-                variables["oldSelf"] = before
-            self._ask_one(rule, variables, relation, (place, kind, value))
+            self._ask_one(rule, variables[rule.takes_optional], relation, (place, kind, value))
+
+    def _variables(self, part: Part, value: Any, relation: _Relation) -> Mapping[bool, Mapping[str, Any]]:
+        """What rules see, by whether they take the value before as an optional; all know it if one of them does."""
+        plain = {"self": self._values.of(value, part.schema, is_root=part.is_root)}
+        if not any(rule.is_transition for rule in part.rules):
+            return {False: plain, True: plain}
+        if relation.old is None:
+            return {False: plain, True: plain | {"oldSelf": NONE}}
+        before = self._old_values.of(relation.old, part.schema, is_root=part.is_root)
+        optional = Optional(True, untyped(relation.old, before))
+        return {False: plain | {"oldSelf": before}, True: plain | {"oldSelf": optional}}
 
     def _stop(self, violation: Violation) -> None:
         self.outcome.wrong.append(violation)
@@ -207,15 +237,3 @@ def _violation(rule: Rule, at: str, value: Any, detail: str) -> Violation:
     if isinstance(value, dict | list):
         return invalid_whole(at, detail)
     return invalid(at, checking.shown(value), detail)
-
-
-def _by_keys(part: Part, items: list[Any]) -> Mapping[Any, Any]:
-    """Items before, by what tells them apart; none where nothing does."""
-    if part.schema.get("x-kubernetes-list-type") != "map":
-        return {}
-    return {_key(part, one): one for one in items}
-
-
-def _key(part: Part, item: Any) -> Any:
-    keys = part.schema.get("x-kubernetes-list-map-keys") or ()
-    return tuple(repr(item.get(name)) for name in keys) if isinstance(item, dict) else None

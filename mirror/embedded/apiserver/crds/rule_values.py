@@ -15,7 +15,7 @@ from typing import Any
 
 from mirror.embedded.apiserver.cel import times, types
 from mirror.embedded.apiserver.cel.types import Type
-from mirror.embedded.apiserver.cel.values import MapList, SetList
+from mirror.embedded.apiserver.cel.values import UNSEEN, MapList, Native, SetList
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, Schema
 
 _RESERVED = frozenset(
@@ -27,8 +27,6 @@ _RESERVED = frozenset(
 _ESCAPED = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _NAME = re.compile(r"[A-Za-z_.\-/][A-Za-z0-9_.\-/]*", re.ASCII)
 _SPECIAL = re.compile(r"__|[.\-/]")
-_OPEN = "\0"
-"""Before names that no rule can say; they count when objects are compared."""
 _TEXT = {"type": "string"}
 INT_OR_STRING = "x-kubernetes-int-or-string"
 _FORMATS = {
@@ -154,12 +152,33 @@ class Values:
         for name, one in value.items():
             inner, word = properties.get(name), escaped(name)
             if inner is None or one is None:  # a null is as good as no field
-                found[_OPEN + name] = one
+                found[UNSEEN + (word or name)] = one
             else:
-                found[_OPEN + name if word is None else word] = self.of(one, inner)
+                found[UNSEEN + name if word is None else word] = self.of(one, inner)
                 if name in _RESERVED:
                     found[name] = found[f"__{name}__"]
         return found
+
+
+def untyped(value: Any, seen: Any) -> Any:
+    """A stored value as an optional of it has it.
+
+    cel-go takes the value out of the optional in its native form and converts it anew, without its schema: times in an
+    object are texts, sets and maps are lists.
+
+    Args:
+        value: as it is stored.
+        seen: the same in its type, which scalars keep.
+    """
+    return _native(value) if isinstance(value, dict | list) else seen
+
+
+def _native(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Native({name: _native(one) for name, one in value.items()})
+    if isinstance(value, list):
+        return [_native(one) for one in value]
+    return value
 
 
 def _text(value: str, format_: str | None) -> Any:

@@ -70,6 +70,8 @@ class Part:
     schema: Schema
     is_root: bool
     rules: tuple[Rule, ...] = ()
+    faults: tuple[str, ...] = ()
+    """Why others cannot be evaluated."""
     items: Part | None = None
     additional: Part | None = None
     properties: dict[str, Part] = field(default_factory=dict)
@@ -88,6 +90,8 @@ class NotARule(Exception):
     def __init__(self, words: str, name: str = "rule") -> None:
         super().__init__(words)
         self.name = name
+        self.looks_back = False
+        """Whether the rule, as far as it is understood, speaks of the value before."""
 
 
 def compiled(said: Mapping[str, Any], type_: Type, schema: Schema) -> Rule:
@@ -99,11 +103,15 @@ def compiled(said: Mapping[str, Any], type_: Type, schema: Schema) -> Rule:
     before = types.optional_of(type_) if said.get("optionalOldSelf") else type_
     variables = {"self": type_, "oldSelf": before}
     rule = _checked(said["rule"], variables, "rule", types.BOOL)
-    program = _program(rule, "rule")
     message: Program | None = None
-    if said.get("messageExpression"):
-        checked = _checked(said["messageExpression"], variables, "messageExpression", types.STRING)
-        message = _program(checked, "messageExpression")
+    try:
+        program = _program(rule, "rule")
+        if said.get("messageExpression"):
+            checked = _checked(said["messageExpression"], variables, "messageExpression", types.STRING)
+            message = _program(checked, "messageExpression")
+    except NotARule as error:
+        error.looks_back = "oldSelf" in rule.names
+        raise
     path = field_path(said["fieldPath"], schema) if said.get("fieldPath") else ""
     return Rule(said, program, message, path or "", depth_of(rule))
 
@@ -127,9 +135,9 @@ def _checked(text: str, variables: Mapping[str, Type], name: str, wanted: Type) 
     return found
 
 
-def read(schema: Schema) -> Part | None:
-    """All rules of a schema; rules that cannot be evaluated were refused with the definition, and are left out."""
-    return _part(schema, Types(), is_root=True)
+def read(schema: Schema, *, is_root: bool = True) -> Part | None:
+    """All rules of a schema, and the faults of those that cannot be evaluated, which are refused with a definition."""
+    return _part(schema, Types(), is_root=is_root)
 
 
 def count(schema: object) -> int:
@@ -144,7 +152,7 @@ def _part(schema: Schema, known: Types, *, is_root: bool = False) -> Part | None
     found = Part(schema, is_root)
     type_ = known.of(schema, is_root=is_root)
     if type_ is not None:
-        found.rules = tuple(_readable(schema, type_))
+        found.rules, found.faults = _readable(schema, type_)
     if isinstance(schema.get("items"), Mapping):
         found.items = _part(schema["items"], known)
     if isinstance(schema.get("additionalProperties"), Mapping):
@@ -153,16 +161,26 @@ def _part(schema: Schema, known: Types, *, is_root: bool = False) -> Part | None
         part = _part(inner, known)
         if part is not None:
             found.properties[name] = part
-    has_any = found.rules or found.items or found.additional or found.properties
+    has_any = found.rules or found.faults or found.items or found.additional or found.properties
     return found if has_any else None
 
 
-def _readable(schema: Schema, type_: Type) -> list[Rule]:
-    found = []
+def _readable(schema: Schema, type_: Type) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+    """The rules, without messages that cannot be evaluated, and why rules cannot be."""
+    found, faults = [], []
     for said in schema.get(WORD) or ():
         if str(said.get("rule", "")).strip():
             try:
-                found.append(compiled(said, type_, schema))
-            except NotARule:
-                continue
-    return found
+                found.append(_without_bad_message(said, type_, schema))
+            except NotARule as error:
+                faults.append(str(error))
+    return tuple(found), tuple(faults)
+
+
+def _without_bad_message(said: Mapping[str, Any], type_: Type, schema: Schema) -> Rule:
+    try:
+        return compiled(said, type_, schema)
+    except NotARule as error:
+        if error.name == "rule":
+            raise
+        return compiled({**said, "messageExpression": ""}, type_, schema)

@@ -9,7 +9,7 @@ from typing import Any
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
 from mirror.embedded.apiserver.apimachinery.objects import encode
 from mirror.embedded.apiserver.apimachinery.patterns import BadPattern, pattern_of
-from mirror.embedded.apiserver.crds import checking, rule_checks, values
+from mirror.embedded.apiserver.crds import checking, rule_checks, rule_evaluation, rules, structural_checks, values
 from mirror.embedded.apiserver.crds.forbidden_keywords import (
     LIST_KEYS,
     LIST_TYPE,
@@ -48,7 +48,7 @@ def check_schema(field: str, schema: Schema, *, has_status: bool) -> list[Violat
     if is_beyond_structure(schema):
         return [*found, *words]
     structural = sorted(_check_structure(field, schema, _ROOT), key=lambda one: (one.field, one.message))
-    structural = structural or list(_check_defaults(field, schema))
+    structural = structural or _check_defaults(field, schema)
     if structural or words:
         return [*found, *structural, *words]
     return [*found, *rule_checks.check_rules(field, schema)]
@@ -158,18 +158,35 @@ def _check_pattern(field: str, pattern: str) -> Iterator[Violation]:
         yield invalid_text(field, pattern, f"must be a valid regular expression, but isn't: {bad}")
 
 
-def _check_defaults(field: str, schema: Schema, *, is_root: bool = True) -> Iterator[Violation]:
-    """A default is a value that the schema accepts whole. Those below additionalProperties are nobody's."""
+def _check_defaults(field: str, schema: Schema) -> list[Violation]:
+    """A default is a value that the schema accepts whole, rules included. Below additionalProperties it is nobody's."""
+    found: list[Violation] = []
+    ruled = []
+    for at, inner, is_root in _defaulted(field, schema):
+        wrong = list(_check_default(at, inner, is_root=is_root))
+        found += wrong
+        part = rules.read(inner, is_root=is_root) if not wrong and rules.count(inner) else None
+        if part is not None:
+            ruled.append((f"{at}.default", part, inner["default"]))
+    return [*found, *rule_evaluation.ask_about_defaults(ruled)]
+
+
+def _defaulted(field: str, schema: Schema, *, is_root: bool = True) -> Iterator[tuple[str, Schema, bool]]:
+    """All parts that have a default, and whether it is that of the whole object."""
     if schema.get("default") is not None:
-        value: Any = deepcopy(schema["default"])
-        gone = values.prune(value, schema)
-        if gone:
-            yield invalid(f"{field}.default", checking.shown(schema["default"]), "must not have unknown fields")
-        yield from checking.check(schema["default"], schema, field=f"{field}.default")
-        if is_root and isinstance(value, dict):
-            yield from (required(f"{field}.default.{one}") for one in META[:2] if not value.get(one))
-        yield from (required(one.field) for one in checking.check_embedded(value, schema, f"{field}.default"))
+        yield field, schema, is_root
     for name, inner in (schema.get("properties") or {}).items():
-        yield from _check_defaults(f"{field}.properties[{name}]", inner, is_root=False)
+        yield from _defaulted(f"{field}.properties[{name}]", inner, is_root=False)
     if isinstance(schema.get("items"), Mapping):
-        yield from _check_defaults(f"{field}.items", schema["items"], is_root=False)
+        yield from _defaulted(f"{field}.items", schema["items"], is_root=False)
+
+
+def _check_default(field: str, schema: Schema, *, is_root: bool) -> Iterator[Violation]:
+    value: Any = deepcopy(schema["default"])
+    gone = values.prune(value, schema)
+    if gone:
+        yield invalid(f"{field}.default", checking.shown(schema["default"]), "must not have unknown fields")
+    yield from checking.check(schema["default"], schema, field=f"{field}.default")
+    if is_root and isinstance(value, dict):
+        yield from (required(f"{field}.default.{one}") for one in META[:2] if not value.get(one))
+    yield from (required(one.field) for one in structural_checks.check_embedded(value, schema, f"{field}.default"))

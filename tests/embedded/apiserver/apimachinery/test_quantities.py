@@ -27,6 +27,7 @@ from mirror.embedded.apiserver.apimachinery import quantities
         ("-1500m", "-1500m"),
         ("0.0000000001", "1n"),
         ("99Ei", "9223372036854775807"),
+        *((text, "0") for text in (".", "-", "Gi", "+Ti", "k", "E", "e-9", "e3", ".Ki", "-.e3", "0Ei")),
     ],
 )
 def test_a_quantity_is_written_in_the_form_of_the_api(text: str, written: str) -> None:
@@ -36,7 +37,7 @@ def test_a_quantity_is_written_in_the_form_of_the_api(text: str, written: str) -
     assert written == found.text
 
 
-@pytest.mark.parametrize("text", ["", ".", "1 Gi", "1KI", "1e", "abc", "1e999", "9" * 65, "+-1"])
+@pytest.mark.parametrize("text", ["", "Pi", "-Ei", "e-10", "1 Gi", "1KI", "1e", "abc", "1e999", "9" * 65, "+-1"])
 def test_what_is_no_quantity_is_none(text: str) -> None:
     assert quantities.parse(text) is None
 

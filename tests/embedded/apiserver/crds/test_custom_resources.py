@@ -121,6 +121,20 @@ async def test_rules_are_asked_where_there_is_no_thread() -> None:
     assert "too small" in message
 
 
+async def test_whole_floats_are_stored_as_whole_numbers() -> None:
+    """As Go writes them; what a client sends back has not changed then."""
+    api = Asking()
+    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    open_definition = definition()
+    open_definition["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": open_schema}
+    await api.ok("POST", CRDS, open_definition)
+    await asyncio.sleep(0)
+    sent = [1e10, {"x": -2.0}, 1e20, 0.5, "1.0,2.0"]
+    stored = (await api.ok("POST", THINGS, thing(data=sent)))["data"]
+    assert stored == sent
+    assert [type(one) for one in (stored[0], stored[1]["x"], *stored[2:])] == [int, int, float, float, str]
+
+
 async def test_conversion_by_webhooks_is_refused() -> None:
     """Said where the author looks."""
     api = Asking()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.apimachinery import patterns
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.crds import checking, formats, kind, paths, values
+from mirror.embedded.apiserver.crds import checking, formats, kind, paths, structural_checks, values
 from mirror.embedded.apiserver.crds.schema_rules import check_schema
 
 TEXT, NUMBER, ANYTHING = {"type": "string"}, {"type": "integer"}, {"x-kubernetes-preserve-unknown-fields": True}
@@ -162,19 +162,21 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     ),
     (obj() | {"minProperties": 1}, {}, ["x: Invalid value: 0: x in body should have at least 1 properties"]),
     ({"type": "array", "minItems": 1}, [], ["x: Invalid value: 0: x in body should have at least 1 items"]),
+    ({"type": "array", "maxItems": 1}, [1, 2], ["x: Too many: 2: must have at most 1 item"]),
+    ({"maxLength": 1}, "ab", ["x: Too long: may not be more than 1 byte"]),
     ({"anyOf": [TEXT, NUMBER]}, "a", []),
     (
         {"oneOf": [{"minLength": 1}, {"maxLength": 3}]},
         "a",
-        ['x: Invalid value: "": "x" must validate one and only one schema (oneOf). Found 2 valid alternatives'],
+        ['<nil>: Invalid value: "": "x" must validate one and only one schema (oneOf). Found 2 valid alternatives'],
     ),
-    ({"not": {"enum": ["a"]}}, "a", ['x: Invalid value: "": "x" must not validate the schema (not)']),
+    ({"not": {"enum": ["a"]}}, "a", ['<nil>: Invalid value: "": "x" must not validate the schema (not)']),
     (
         {"allOf": [{"minLength": 2}]},
         "a",
         [
             'x: Invalid value: "a": x in body should be at least 2 chars long',
-            'x: Invalid value: "": "x" must validate all the schemas (allOf). None validated',
+            '<nil>: Invalid value: "": "x" must validate all the schemas (allOf). None validated',
         ],
     ),
     (
@@ -219,8 +221,8 @@ def test_any_value_meets_any_schema_without_harm(schema: Any, value: Any) -> Non
     for one in checking.check(value, schema):
         assert one.field
         assert one.message
-    list(checking.check_lists(value, schema))
-    list(checking.check_embedded(value, schema))
+    list(structural_checks.check_lists(value, schema))
+    list(structural_checks.check_embedded(value, schema))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,21 @@ from mirror.embedded.apiserver.cel import values
 from mirror.embedded.apiserver.cel.functions.standard import double_text
 from mirror.embedded.apiserver.cel.times import Duration, EvaluationError, Instant, TypeName
 
-_CLAUSE = re.compile(r"%(?:%|(?:\.(\d*))?(.?))", re.DOTALL)
+CLAUSE = re.compile(r"%(?:%|(?:\.(\d*))?(.?))", re.DOTALL)
+"""A per cent sign, or a clause: its precision and its verb, which is empty where the text ends."""
+_ONLY = "clause can only be used on"
+_HEX = "only integers, byte buffers, and strings can be formatted as hex"
+KINDS_TOLD = {
+    "s": f"string {_ONLY} strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
+    "d": f"decimal {_ONLY} integers",
+    "f": f"fixed-point {_ONLY} doubles",
+    "e": f"scientific {_ONLY} doubles",
+    "b": "only integers and bools can be formatted as binary",
+    "x": _HEX,
+    "X": _HEX,
+    "o": f"octal {_ONLY} integers",
+}
+"""What each verb takes."""
 _LARGEST_BYTES = 4 * 2**20
 """Of a text that comes out; what follows costs by its length."""
 
@@ -33,7 +47,7 @@ def format_text(text: str, arguments: list[Any]) -> str:
             raise EvaluationError(f"index {len(arguments)} out of range")
         return _formatted(verb or "", int(precision) if precision else None, value)
 
-    found = _CLAUSE.sub(one, text)
+    found = CLAUSE.sub(one, text)
     if len(found) > _LARGEST_BYTES:
         raise EvaluationError("the formatted text is too long")
     return found
@@ -53,33 +67,31 @@ def _formatted(verb: str, precision: int | None, value: Any) -> str:
         case "b":
             if isinstance(value, int):
                 return format(int(value), "b")
-            raise EvaluationError(_only("binary", "integers and bools", value))
+            raise _unfit(verb, value)
         case "x" | "X":
             return _hexadecimal(verb, value)
         case "o":
             if isinstance(value, int) and not isinstance(value, bool):
                 return format(int(value), "o")
-            raise EvaluationError(_only("octal", "integers", value))
+            raise _unfit(verb, value)
     raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
 
 
-def _only(clause: str, what: str, value: Any) -> str:
-    kind = values.type_name(value)
-    return f"error during formatting: {clause} clause can only be used on {what}, was given {kind}"
+def _unfit(verb: str, value: Any) -> EvaluationError:
+    return EvaluationError(f"error during formatting: {KINDS_TOLD[verb]}, was given {values.type_name(value)}")
 
 
 def _decimal(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(int(value))
-    raise EvaluationError(_only("decimal", "integers", value))
+    raise _unfit("d", value)
 
 
 def _floating(verb: str, precision: int, value: Any) -> str:
     if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         return value
     if not isinstance(value, float):
-        clause = "fixed-point" if verb == "f" else "scientific"
-        raise EvaluationError(_only(clause, "doubles", value))
+        raise _unfit(verb, value)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return format(value, f".{precision}{verb}")
@@ -94,7 +106,7 @@ def _hexadecimal(verb: str, value: Any) -> str:
         case str() | bytes():
             raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
             return raw.hex().upper() if verb == "X" else raw.hex()
-    raise EvaluationError(_only("hex", "integers, byte buffers, and strings", value))
+    raise _unfit(verb, value)
 
 
 def shown(value: Any) -> str:
@@ -121,10 +133,7 @@ def shown(value: Any) -> str:
             return f"{{{', '.join(f'{key}:{one}' for key, one in pairs)}}}"
         case TypeName():
             return value.name
-    kind = values.type_name(value)
-    words = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
-    message = f"string clause can only be used on {words}"
-    raise EvaluationError(f"error during formatting: {message}, was given {kind}")
+    raise _unfit("s", value)
 
 
 def _inner(value: Any) -> str:

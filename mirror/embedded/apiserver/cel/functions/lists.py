@@ -152,7 +152,10 @@ def _sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    return list({values.key_of(one): one for one in reversed(items)}.values())[::-1]
+    found: dict[Any, Any] = {}
+    for one in items:
+        found.setdefault(values.key_of(one), one)
+    return list(found.values())
 
 
 def _has(items: list[Any], one: Any) -> bool:

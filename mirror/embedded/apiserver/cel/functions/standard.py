@@ -37,7 +37,6 @@ def _operators() -> Iterator[Overload]:
             yield overload(f"_%_({kind},{kind}){kind}", values.remainder)
         if kind != "uint":
             yield overload(f"-_({kind}){kind}", values.negated)
-    yield overload("-_(duration)duration", values.negated)
     for kind in ("string", "bytes"):
         yield overload(f"_+_({kind},{kind}){kind}", values.add, _of_both)
     yield overload("_+_(list(A),list(A))list(A)", values.add)
