@@ -103,8 +103,6 @@ class Mirroring:
         # Who had no worker when that had settled and has not been looked at since.
         self._unseen: set[Key] = set()
         self._seen = asyncio.Event()
-        # Looked at for each key: whether others write some of the sources that are known here (S2).
-        self._has_others = not parts.state.share.is_whole
         self._rate: KeyRate[Key] = KeyRate(parts.state.environment.clock)
 
     # -- what others need of it -----------------------------------------------------------------------------------
