@@ -21,7 +21,7 @@ from mirror.model.terms import request_in
 
 
 class RetriesBySlots(RetryWorld, SlotWorld):
-    """As of ``SlotWorld``, in which places to be tried on are requested by who holds a slot, and kept by who assigns."""
+    """As of ``SlotWorld``: who holds a slot requests places to be tried on, and who assigns keeps them."""
 
 
 class RetryingSlotLaws(SlotLaws, RetryLaws):
@@ -74,7 +74,7 @@ class RetryingSlots(Slots, Retrying):
         """At some moment of its retry; and then so many others come, who want the place that it has."""
         self._do(self._lose_managers(kind, pull, who, how, moment, seconds, others))
 
-    async def _lose_managers(  # noqa: PLR0913 - as the rule
+    async def _lose_managers(
         self, kind: str, pull: str, who: str, how: str, moment: float, seconds: float, others: int
     ) -> None:
         world = self.world
