@@ -282,7 +282,12 @@ def _state(settings: MirroringSettings, workers: Workers, environment: Environme
     """What is known, of nothing so far."""
     clock = environment.clock
     policy = settings.placement
-    sources = Sources(settings.kinds, by_uid=settings.transform.label_pods, stalled=policy.uses(Score.READINESS))
+    sources = Sources(
+        settings.kinds,
+        by_uid=settings.transform.label_pods,
+        stalled=policy.uses(Score.READINESS),
+        requests=not settings.share.follows,
+    )
     queue: WorkQueue[Key] = WorkQueue(sources.lane_of, clock=clock)
     intake = Intake(queue, Passes(log=environment.log))
     assigner = Assigner(wake=intake.add, clock=clock, policy=policy)

@@ -156,9 +156,12 @@ class Assigner:
             return None
         return assignment.worker
 
-    def available_for(self, request: PlacementRequest) -> str | None:
-        """The worker that a source with this request gets if it is assigned now; None if others are served first."""
-        if not self._index.open or not self._most or self._waiting.may_serve:
+    def available_for(self, request: PlacementRequest, *, comes_first: bool = False) -> str | None:
+        """The worker that a source with this request gets if it is assigned now; None if others are served first.
+
+        ``comes_first``: nobody is: a worker was kept for it before.
+        """
+        if not self._index.open or not (comes_first or (self._most and not self._waiting.may_serve)):
             return None
         return self._index.best(self._index.fitting(request), request)
 

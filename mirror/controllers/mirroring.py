@@ -37,7 +37,6 @@ from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
 from mirror.model.keys import Key, MirrorKey, SourceKey
-from mirror.model.move_requests import may_have_request
 from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.informers import Informers
 from mirror.runtime.keyrate import KeyRate
@@ -104,8 +103,6 @@ class Mirroring:
         # Who had no worker when that had settled and has not been looked at since.
         self._unseen: set[Key] = set()
         self._seen = asyncio.Event()
-        # Looked at for each key: whether others write some of the sources that are known here (S2).
-        self._has_others = not parts.state.share.is_whole
         self._rate: KeyRate[Key] = KeyRate(parts.state.environment.clock)
 
     # -- what others need of it -----------------------------------------------------------------------------------
@@ -248,9 +245,9 @@ class Mirroring:
     async def _name_those_who_had_to_wait(self) -> None:
         async for key in in_slices(self.sources.all_keys()):
             placed = self.sources.worker_of(key)
-            if not placed:
-                self._unseen.add(key)
-            if not placed or not self._has_verdict(placed):
+            if not placed or self._is_requested(key):
+                self._unseen.add(key)  # a place that is kept for one is kept before others get any
+            if key in self._unseen or not self._has_verdict(placed):
                 self._state.intake.look(key)
 
     async def _bring_forward_those_without_worker(self) -> None:
@@ -339,9 +336,9 @@ class Mirroring:
             self._unseen.discard(key)
             self._seen.set()
         while True:
-            if self._has_others and not self.follows and self._is_followed(key):
+            if not self.follows and self.sources.worker_of(key) and not self._is_requested(key):
                 self.assigner.finish(key)
-                return None  # whoever holds its worker's slot
+                return None  # whoever holds its worker's slot follows it
             await self._parts.preparer.prepare(key)
             seen = self._parts.observer.look(key)
             if seen is None or seen.part is Part.NONE:
@@ -367,10 +364,9 @@ class Mirroring:
                 self._forget_if_gone(seen)
             return plan.again_after_seconds
 
-    def _is_followed(self, key: SourceKey) -> bool:
-        """Whether a source has a worker, whose slot's holder follows it and requests nothing."""
-        found = self.sources.get(key) if self.sources.worker_of(key) else None
-        return found is not None and not may_have_request(bytes(found.status))
+    def _is_requested(self, key: SourceKey) -> bool:
+        """Whether the holder of its worker's slot may request another one, which is ours to give."""
+        return not self.follows and self.sources.may_be_requested(key)
 
     def _wait_for_rate(self, key: Key, requests: int) -> float:
         wait = self._rate.wait_seconds(key, requests) if requests else 0.0

@@ -49,7 +49,7 @@ from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.losses import OnNamespace
-from mirror.model.move_requests import MoveRequest, Why
+from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.terms import NO_TERMS, request_in, term_of
 from mirror.workers.worker import Worker
@@ -246,10 +246,8 @@ class Observer:
         With the workers that it is not to be placed on; ``is_due``: it is tried elsewhere (D31).
         """
         avoided = self._avoided(source, memory, is_due=is_due)
-        # Its worker may be reachable again, and the holder of that about to withdraw the request.
-        leaves = frozenset((source.placed or "",)) if request is not None and not request.may_stay else _NONE
-        assignment = self._assignment_without(avoided, key, source, memory, goes=goes, leaves=leaves)
-        return assignment, avoided | leaves
+        assignment = self._assignment_without(avoided, key, source, memory, request, goes=goes)
+        return assignment, avoided | _to_leave(source, request)
 
     def _assignment_without(
         self,
@@ -257,9 +255,9 @@ class Observer:
         key: SourceKey,
         source: Source,
         memory: Memory,
+        asked: MoveRequest | None,
         *,
         goes: bool,
-        leaves: frozenset[str],
     ) -> AssignmentState:
         state, refused_now = self._state, _refused_now(source, memory)
         found_on = None if goes else self._where_found(source)
@@ -274,7 +272,9 @@ class Observer:
             return AssignmentState(obstruction=stopped, found_on=found_on)
         assigned, available, unplaced = state.assigner.assigned_to(key, source.uid), None, None
         if assigned is None and not refused_now:
-            available = state.assigner.available_for(without(request, leaves))
+            was_found = asked is not None and asked.step is Step.FOUND
+            leaves = _to_leave(source, asked)
+            available = state.assigner.available_for(without(request, leaves), comes_first=was_found)
         if assigned is None and available is None and self._have_workers_settled():
             unplaced = state.assigner.why(request, refusal_texts(memory, avoided))
         return AssignmentState(assigned=assigned, available=available, obstruction=unplaced, found_on=found_on)
@@ -342,6 +342,11 @@ class Observer:
             if self._has_mirror(source, worker):
                 return worker.name
         return None
+
+
+def _to_leave(source: Source, request: MoveRequest | None) -> frozenset[str]:
+    """Its worker may be reachable again, and the holder of that about to withdraw the request."""
+    return frozenset((source.placed or "",)) if request is not None and not request.may_stay else _NONE
 
 
 def _refused_now(source: Source, memory: Memory) -> str:

@@ -9,6 +9,7 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Meta, Object
 from mirror.model.keys import Key, MirrorKey, SourceKey
+from mirror.model.move_requests import may_have_request
 from mirror.model.reasons import WORKERS_PODS
 from mirror.placement.preferences import spread_key_of
 from mirror.runtime.rest import Rest
@@ -26,6 +27,8 @@ BY_REASON = "reason"
 BY_UID = "uid"
 # The index of sources that are to be spread, by worker, namespace and label; the last two hold no space.
 SPREAD = "spread"
+# The index of sources whose record may say that another worker is requested (S2): always the same value.
+REQUESTED = "requested"
 # The index of sources whose pods do not become ready, by worker, where placement counts them.
 STALLED = "stalled"
 # The indexes of which it is counted over all kinds how many each value has.
@@ -45,14 +48,15 @@ class Counts(Protocol):
 class Sources:
     """All of them; a key says of which kind one is."""
 
-    def __init__(self, kinds: Kinds, *, by_uid: bool = False, stalled: bool = False) -> None:
-        """``by_uid``: whether ``key_of_uid`` is asked; ``stalled``: whether ``stalled_of`` is."""
+    def __init__(self, kinds: Kinds, *, by_uid: bool = False, stalled: bool = False, requests: bool = False) -> None:
+        """Whether these are asked: ``key_of_uid``, ``stalled_of``, ``may_be_requested``."""
         self.kinds = kinds
         self._counts: Counts | None = None
         # By index and value, over all kinds, where there is any: placing asks for each worker. Invariant: the sum of
         # ``Store.count``, since each store reports when one changes.
         self._totals: dict[tuple[str, str], int] = {}
         more: dict[str, IndexFunction] = {BY_UID: lambda found: (found.metadata.uid,)} if by_uid else {}
+        more |= {REQUESTED: _requested} if requests else {}
         self._stores = {
             kind.name: Store(
                 indexes_of(kind) | more | ({STALLED: _stalled_of(kind)} if stalled else {}),
@@ -128,6 +132,10 @@ class Sources:
         """Whether a source counts for this worker, and has left nothing behind on any (D14)."""
         store = self._stores[kind.name]
         return store.values(BY_WORKER, name) == (worker,) and not store.values(LEFT_BEHIND, name)
+
+    def may_be_requested(self, key: SourceKey) -> bool:
+        """Whether another worker may be requested for a source (``move_requests.may_have_request``)."""
+        return bool(self._stores[key.kind].values(REQUESTED, (key.namespace, key.name)))
 
     def keys_on(self, worker: str) -> Iterator[SourceKey]:
         """Those that count for a worker."""
@@ -208,6 +216,10 @@ def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
         BY_REASON: by_reason,
         SPREAD: spread,
     }
+
+
+def _requested(found: Object) -> tuple[str, ...]:
+    return (REQUESTED,) if may_have_request(bytes(found.status)) else ()
 
 
 def _stalled_of(kind: Kind) -> IndexFunction:

@@ -16,7 +16,7 @@ from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.terms import CARRIED_OUT_SECONDS, recorded_anew, term_of, with_request
 
-WITHDRAWN, PLACE_REQUESTED, PLACE_FOUND = "withdrawn", "place requested", "place found"
+WITHDRAWN, PLACE_REQUESTED, PLACE_FOUND, PLACE_LOST = "withdrawn", "place requested", "place found", "place lost"
 LOOK_SECONDS = 15.0
 A_SECOND = 1.0
 """Times in a status are whole ones."""
@@ -47,10 +47,21 @@ def wait_text(request: MoveRequest, worker: str) -> str:
 
 def answer_found(seen: Snapshot, request: MoveRequest) -> Plan:
     """There is a worker for one that is to be drained; it is kept for it."""
-    found, stored = replace(request, step=Step.FOUND), seen.source.stored.status
-    status = with_request(stored, found, term_of(stored))
+    actions = (*_answer(seen, request, Step.FOUND, PLACE_FOUND), AwaitMove(takes_turn=False))
+    return Plan("there is another worker for it", actions)
+
+
+def answer_lost(seen: Snapshot, request: MoveRequest) -> Plan:
+    """The worker that was kept for it is none any more, and there is no other: its holder waits for one again."""
+    actions = _answer(seen, request, Step.PLACE, PLACE_LOST)
+    return Plan("there is no other worker for it any more", actions, LOOK_SECONDS)
+
+
+def _answer(seen: Snapshot, request: MoveRequest, step: Step, about: str) -> tuple[Action, ...]:
+    stored = seen.source.stored.status
+    status = with_request(stored, replace(request, step=step), term_of(stored))
     write, _ = source_write(seen, status=status, waiting=shown_obstruction(seen))
-    return Plan("there is another worker for it", (*_about(write, PLACE_FOUND), AwaitMove(takes_turn=False)))
+    return _about(write, about)
 
 
 def withdraw(seen: Snapshot) -> Plan:

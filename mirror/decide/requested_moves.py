@@ -9,7 +9,7 @@ from __future__ import annotations
 from mirror.decide.draining import PLACE_LOOK_SECONDS, is_place_wanted, request_by_drain
 from mirror.decide.expired_leases import request_by_expiry
 from mirror.decide.loss_policies import policy_of
-from mirror.decide.move_requests import LOOK_SECONDS, answer_found, request_move, void, withdraw
+from mirror.decide.move_requests import LOOK_SECONDS, answer_found, answer_lost, request_move, void, withdraw
 from mirror.decide.moving import had_turn, move_to, request_by_loss, request_place, wait_for_place, wait_for_turn
 from mirror.decide.plan import AT_ONCE, NO_TURN, AwaitMove, ConfirmRequest, Plan, RequestAssignment
 from mirror.decide.retrying import is_to_be_retried
@@ -68,6 +68,8 @@ def move_as_requested(seen: Snapshot) -> Plan | None:
     assigned = seen.assignment.assigned
     if assigned == source.placed and not request.may_stay:
         assigned = None
+    if request.step is Step.FOUND and assigned is None and (plan := _find_again(seen, request)) is not None:
+        return plan
     if request.why is Why.RETRIED:
         return _find_place_to_retry(seen, request, assigned)
     if request.step is not Step.MOVE:
@@ -82,6 +84,21 @@ def move_as_requested(seen: Snapshot) -> Plan | None:
         return Plan("whether who requested it holds that slot", (confirm, AwaitMove(takes_turn=False)), LOOK_SECONDS)
     because = request.because(source.placed) if request.why is Why.EXPIRED else ""
     return move_to(seen, assigned, request, because=because)
+
+
+def _find_again(seen: Snapshot, request: MoveRequest) -> Plan | None:
+    """A place was found for it, by whoever assigned before, or on a worker that takes nothing by now.
+
+    It has one, so it comes before all who wait. Where there is none any more its holder has to know, since it would
+    stop for that; None: it has stopped for good, or whether there is one is not known yet.
+    """
+    available, stored = seen.assignment.available, seen.source.stored
+    if available is not None and available != seen.source.placed:
+        actions = RequestAssignment(available), AwaitMove(takes_turn=False)
+        return Plan(f"{available} is kept for it", actions, AT_ONCE, NO_TURN)
+    if seen.assignment.obstruction is None or stored.retries.is_under_way or stored.is_leaving:
+        return None
+    return answer_lost(seen, request)
 
 
 def _find_place(seen: Snapshot, request: MoveRequest, assigned: str | None) -> Plan:

@@ -15,7 +15,7 @@ from mirror.batch import times
 from mirror.decide.following import follow, problem_and_patch
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
-from mirror.decide.move_requests import request_move, seconds_until_carried_out
+from mirror.decide.move_requests import WITHDRAWN, request_move, seconds_until_carried_out, withdraw
 from mirror.decide.plan import (
     AT_ONCE,
     NO_TURN,
@@ -39,11 +39,16 @@ from mirror.model.losses import OnNamespace
 from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.retries import MOST_TRIED, ProofState, Retries, RetryState
+from mirror.model.terms import with_request
 from mirror.sharding.share import Part
 
 GOES_LOOK_SECONDS = 1.0
 LOOK_SECONDS = 15.0
 PLACE_LOOK_SECONDS = 60.0
+PLACE_WAIT_SECONDS = 15.0
+"""So long what its pods have proved is kept until there is a place: others wait for room to prove theirs."""
+KEPT_SECONDS = 60.0
+"""So long a place is kept for what cannot go on since its worker is lost, or since its mirror does not go."""
 AGAIN_SECONDS = 300.0
 """After it could not be proved for a cause that may go away."""
 BEGUN, RETRIED, GIVEN_UP = "Begun", "Retried", "GivenUp"
@@ -105,18 +110,23 @@ def _look_at_pods(seen: Snapshot, plan: Plan) -> Plan:
     assert retry is not None
     uid, proof = mirror.metadata.uid, retry.proof
     drop = ProvePods(worker.name, uid, ProveStep.DROP)
+    drops: tuple[Action, ...] = () if proof is None else (drop,)
+    returns = None if seen.request is None else AT_ONCE  # what was requested for it
     if proof is not None and proof.state is ProofState.STARTED:
-        return _with(plan, drop, remember={"retry_ruled_out": uid})
+        return _with(plan, drop, again=returns, remember={"retry_ruled_out": uid})
     if proof is not None and proof.state is ProofState.BROKEN:
         text = f"it is not tried on another worker: {proof.because}"
         told = () if seen.memory.retry_told == text else (EmitEvent("NotRetried", text),)
         later: MemoryChange = {"retry_at": seen.monotonic + AGAIN_SECONDS, "retry_told": text}
-        return _with(plan, drop, *told, again=AGAIN_SECONDS, remember=later)
-    if (waiting := _wait_for_place(seen, plan, () if proof is None else (drop,))) is not None:
+        return _with(plan, drop, *told, again=AGAIN_SECONDS if returns is None else returns, remember=later)
+    if proof is None and not retry.has_room:
+        # Its turn may be far away: a place that has come meanwhile is for others.
+        return withdraw(seen) if _requested(seen) is Step.FOUND else _with(plan, again=LOOK_SECONDS)
+    if seen.part is not Part.HOLDER and (waiting := _take_place(seen, plan, drops)) is not None:
         return waiting
     if proof is None:
-        if not retry.has_room:
-            return _with(plan, again=LOOK_SECONDS)
+        if _requested(seen) is Step.PLACE:
+            return _with(plan, again=PLACE_LOOK_SECONDS)
         return _with(plan, ProvePods(worker.name, uid, ProveStep.BEGIN), _KEEP, again=LOOK_SECONDS)
     if proof.state is ProofState.LOOKING:
         return _with(plan, _KEEP, again=LOOK_SECONDS)
@@ -126,26 +136,45 @@ def _look_at_pods(seen: Snapshot, plan: Plan) -> Plan:
     status = seen.source.stored.retrying_status(None, record, seen.now)
     if status is None:
         return _refused(seen)
+    if seen.part is Part.HOLDER and (waiting := _wait_until_found(seen, plan, drop)) is not None:
+        return waiting
     write, _ = source_write(seen, status=status, waiting=_shown(seen))
     return Plan(
         f"no pod became ready on {worker.name}: it is to be tried elsewhere", (*_counted(write, BEGUN), _KEEP), AT_ONCE
     )
 
 
-def _wait_for_place(seen: Snapshot, plan: Plan, drops: tuple[Action, ...]) -> Plan | None:
+def _take_place(seen: Snapshot, plan: Plan, drops: tuple[Action, ...]) -> Plan | None:
     """Without another place it waits where it is; None: one is kept for it. ``drops``: what was proved so far."""
-    here, assignment, request = seen.source.placed, seen.assignment, seen.request
-    if seen.part is Part.HOLDER:  # whoever assigns says so in the record
-        if request is not None and seen.is_request_current:
-            return None if request.step is Step.FOUND else _with(plan, *drops, again=PLACE_LOOK_SECONDS)
-        if any(isinstance(one, WriteSource) for one in plan.actions):
-            return _with(plan, again=AT_ONCE)  # one write at a time
-        return replace(request_move(seen, PLACE_TO_RETRY), again_after_seconds=AT_ONCE)
+    here, assignment = seen.source.placed, seen.assignment
     if assignment.assigned not in (None, here):
         return None
     if assignment.available in (None, here):
         return _with(plan, *drops, again=PLACE_LOOK_SECONDS)
-    return _with(plan, RequestAssignment(assignment.available), _KEEP, again=AT_ONCE, remember=NO_TURN)
+    # First of all: nothing is awaited since it was available.
+    plan = replace(plan, actions=(RequestAssignment(assignment.available), *plan.actions))
+    return _with(plan, _KEEP, again=AT_ONCE, remember=NO_TURN)
+
+
+def _wait_until_found(seen: Snapshot, plan: Plan, drop: Action) -> Plan | None:
+    """The same where whoever assigns says so in the record: what its pods prove comes first, so that it goes on then.
+
+    Who is proved waits for an answer with that for a while, and then without: its request stands.
+    """
+    match _requested(seen):
+        case Step.FOUND:
+            return None
+        case Step.PLACE:
+            left = seen.memory.place_wanted_at + PLACE_WAIT_SECONDS - seen.monotonic
+            return _with(plan, again=left) if left > 0 else _with(plan, drop, again=PLACE_LOOK_SECONDS)
+        case _:
+            request = request_move(seen, PLACE_TO_RETRY)
+            return replace(request, again_after_seconds=AT_ONCE, remember={"place_wanted_at": seen.monotonic})
+
+
+def _requested(seen: Snapshot) -> Step | None:
+    """How far the request for another worker is; None: there is none of our own term."""
+    return seen.request.step if seen.request is not None and seen.is_request_current else None
 
 
 def is_to_be_retried(seen: Snapshot) -> bool:
@@ -154,9 +183,28 @@ def is_to_be_retried(seen: Snapshot) -> bool:
     Its worker's clock is known to about a second: what was due is not taken back where that says something else by now.
     """
     if seen.source.stored.retries.is_under_way:
-        return True
+        return not (_is_lost(seen) or _does_not_go(seen))
     due_in = seen.retry.due_in if seen.retry is not None else None
     return due_in is not None and due_in <= LOOK_SECONDS and seen.memory.retry_at <= seen.monotonic
+
+
+def _is_lost(seen: Snapshot) -> bool:
+    worker = seen.worker
+    if worker is None or worker.is_reachable:
+        return worker is None
+    return worker.lost_for_seconds >= min(KEPT_SECONDS, seen.policy.lost_after_seconds)
+
+
+def _does_not_go(seen: Snapshot) -> bool:
+    """Whether its mirror was deleted, and is kept by something: for how long, nobody knows."""
+    deleted_at = seen.mirror.metadata.deletion_timestamp if seen.mirror is not None else None
+    if not deleted_at:
+        return False
+    offset = seen.worker.clock_offset_seconds if seen.worker is not None else None
+    try:
+        return seen.now.timestamp() + (offset or 0.0) - times.seconds(deleted_at) >= KEPT_SECONDS
+    except times.BadTime:
+        return True
 
 
 def _with(plan: Plan, *actions: Action, again: float | None = None, remember: MemoryChange | None = None) -> Plan:
@@ -291,7 +339,11 @@ def _give_up(seen: Snapshot, record: Retries, why: str) -> Plan:
     status = seen.source.stored.retrying_status(None, over, seen.now)
     if status is None:
         return _refused(seen)
+    if seen.request is not None and seen.part is Part.HOLDER:
+        status = with_request(status, None, seen.term)  # as ``withdraw`` does: the place is for others at once
     write, _ = source_write(seen, status=status)
+    if seen.request is not None:
+        write = tuple(replace(one, about_request=WITHDRAWN) if isinstance(one, WriteSource) else one for one in write)
     text = f"it stays on worker {worker}: {why}"
     drop = ProvePods(worker, record.uid, ProveStep.DROP)
     actions = (*_counted(write, GIVEN_UP), EmitEvent("RetryGivenUp", text), drop)

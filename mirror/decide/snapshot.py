@@ -143,17 +143,16 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     retry_ruled_out: str = ""
     """The uid of a mirror of which a pod has started: it is not tried elsewhere (D31)."""
     retry_at: float = float("-inf")
-    """When its pods are looked at again for that, monotonic."""
+    place_wanted_at: float = float("-inf")
+    """When its pods are looked at again for that, and when a place was requested for it (S2), monotonic."""
     retry_told: str = ""
-    """Why it is not tried elsewhere, as was reported."""
     breach_told: str = ""
-    """The uid of a copy that ran although it must not have, as was reported."""
+    """Why it is not tried elsewhere, and the uid of a copy that ran although it must not have, as was reported."""
     other_manager: str = ""
-    """The namespace of another manager of this cluster, which has recorded its worker; users may take its mark away."""
+    manager_told: str = ""
+    """The namespace of another manager of this cluster that has recorded its worker, and which one was reported."""
     is_marked_by_us: bool = False
     """It had our mark when somebody took that away, or put another one there."""
-    manager_told: str = ""
-    """The one that was reported."""
 
     @property
     def refusal_texts(self) -> dict[str, str]:
@@ -217,6 +216,7 @@ class MemoryChange(TypedDict, total=False):
     retry_ruled_out: str
     retry_at: float
     retry_told: str
+    place_wanted_at: float
     breach_told: str
     other_manager: str
     is_marked_by_us: bool

@@ -396,3 +396,17 @@ async def test_nothing_is_left_of_a_spread_that_is_over() -> None:
     assigner.finish(SourceKey("Job", "a", "1"))
     assigner.set_spread("east", "a", "zone", 0)
     assert len(assigner._index.spread) == 0
+
+
+async def test_who_had_a_worker_before_comes_first_as_far_as_there_is_room() -> None:
+    """Also before it is known who waits; and nobody gets what is not there."""
+    assigner = Watched(Candidate("east", {}, reachable=True, capacity=1))
+    assigner.hold()
+    ask(assigner, waiter("waits"))
+    kept = waiter("kept").request
+    assert (assigner.available_for(kept), assigner.available_for(kept, comes_first=True)) == (None, "east")
+    assigner.assign(waiter("kept").key, "kept", "east")
+    assert assigner.available_for(waiter("next").request, comes_first=True) is None
+    assigner.release()
+    await settle()
+    assert assigner.assigned_to(waiter("waits").key, "waits") is None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -554,6 +555,46 @@ async def test_who_assigns_dies_while_a_drained_job_stops() -> None:
         assert reason_of(world) == "Placed,MoveWantedDrained:t1"
         async with assigner_of(world, policy=SEEDING):
             await manager.settle(20)
+            assert (world.placed(), world.mirrors()) == ("north", ["north"])
+
+
+@asynccontextmanager
+async def nobody_assigns_while_it_stops(world: World) -> AsyncIterator[None]:
+    """Who assigned has died; a place was found for a drained Job, which stops."""
+    async with AsyncExitStack() as stack:
+        for index in range(SLOTS):
+            await stack.enter_async_context(holder_of(world, index, policy=SEEDING))
+        async with assigner_of(world, policy=SEEDING) as manager:
+            await place_found(world, manager)
+        yield
+
+
+async def test_who_assigns_next_keeps_the_place_of_a_drained_job_before_it_gives_any() -> None:
+    """It was found before, and whoever waits does not get it."""
+    world = world_of()
+    world.annotate_worker("north", capacity="1")
+    async with nobody_assigns_while_it_stops(world):
+        world.create(job("other"))
+        async with assigner_of(world, policy=SEEDING) as manager:
+            await manager.settle(MINUTE)
+            assert (reason_of(world), world.placed("other")) == ("Placed,PlaceFoundDrained:t1", None)
+            stopped(world)
+            await manager.settle(MINUTE)
+            assert (world.placed(), world.mirrors(), world.placed("other")) == ("north", ["north"], None)
+
+
+async def test_a_place_that_is_none_any_more_lets_a_drained_job_go_on() -> None:
+    """D15: nothing stops without a place."""
+    world = world_of()
+    async with nobody_assigns_while_it_stops(world):
+        world.annotate_worker("north", cordoned="true")
+        async with assigner_of(world, policy=SEEDING) as manager:
+            await manager.settle(MINUTE)
+            stopped(world)
+            await manager.settle(MINUTE)
+            assert (reason_of(world), live(world)) == ("Placed,PlaceWantedDrained:t1", ["east"])
+            world.annotate_worker("north", cordoned=None)
+            await manager.settle(3 * MINUTE)
             assert (world.placed(), world.mirrors()) == ("north", ["north"])
 
 

@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 from doubles.jobs import Body, job
+from doubles.managers import HOME
 from doubles.world import RunningManager, World, manager_of
 
 from mirror.model import names
 from mirror.sharding.share import Share
 from mirror.sharding.slots import Slot, slot_of_worker
+from mirror.workers.inventory import FORMER
 
 pytestmark = pytest.mark.looptime
 
@@ -157,3 +159,18 @@ async def test_of_two_slots_that_meet_a_cluster_at_once_none_deletes_what_the_ot
             reached = [one for one in (east, north) if any(w.is_reachable for w in one.registry.workers.values())]
             assert len(reached) <= 1
         assert len(reached) == 1
+
+
+async def test_a_cluster_whose_worker_went_while_nobody_led_is_one_of_another_slot() -> None:
+    """D15, D19: what the record has of its old name is dropped by who holds the slot of that."""
+    world = world_of_two()
+    name = next(one for one in ("west", "south", "up", "down") if slot_of_worker(one, 2) == NORTH)
+    async with slot_of(world, EAST), slot_of(world, NORTH):
+        await asyncio.sleep(5)
+        assert set(world.record()) == {"east", "north"}
+    world.management.server.remove("secrets", "east", HOME)
+    world.register(name, leads_to="east")
+    async with slot_of(world, EAST), slot_of(world, NORTH) as north:
+        await asyncio.sleep(1500)
+        assert north.registry.workers[name].is_reachable
+        assert {one for one in world.record() if not one.startswith(FORMER)} == {"north", name}

@@ -24,7 +24,7 @@ from worlds import (
 )
 
 from mirror.decide.identity import Identity
-from mirror.decide.plan import AwaitMove, DeleteMirror, EmitEvent, Plan, ProvePods, ProveStep, WriteSource
+from mirror.decide.plan import AT_ONCE, AwaitMove, DeleteMirror, EmitEvent, Plan, ProvePods, ProveStep, WriteSource
 from mirror.decide.retrying import seconds_until_due
 from mirror.decide.rules import decide
 from mirror.decide.snapshot import AssignmentState, Look, Memory, Policy, RetrySight, Snapshot, Source, WorkerSight
@@ -33,6 +33,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.losses import OnLoss
 from mirror.model.move_requests import MoveRequest, Step, Why
+from mirror.model.reasons import Obstruction, Reason
 from mirror.model.retries import PodProof, ProofState, Retries, RetryState, Tried
 from mirror.model.terms import request_in, term_of, with_request
 from mirror.sharding.share import Part
@@ -53,6 +54,10 @@ WATCHED = PodProof(ProofState.WATCHED, MARK)
 
 def waiting_mirror(**more: Any) -> Object:
     return mirror(PENDING, spec={"parallelism": 1, "completions": 1}, generation=1, **more)
+
+
+def ago(seconds: float) -> str:
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def stopped_mirror(status: dict[str, Any] | None = None, *, generation: int = 2, **more: Any) -> Object:
@@ -395,20 +400,72 @@ def request_of(plan: Plan) -> MoveRequest | None:
     return request_in(status)
 
 
+def test_a_holder_looks_at_its_pods_before_it_requests_a_place() -> None:
+    """What they prove costs no write, and who has no room for that takes no place from others."""
+    found = holder(recorded(None), mirror=waiting_mirror(), due_in=0.0)
+    assert actions_of(found) == ["ProvePods", "AwaitMove"]
+    assert steps(decide(found)) == [ProveStep.BEGIN]
+    waits = decide(holder(recorded(None), mirror=waiting_mirror(), due_in=0.0, has_room=False))
+    assert (waits.actions, waits.again_after_seconds) == ((), 15.0)
+
+
 def test_a_holder_requests_a_place_before_anything_is_stopped() -> None:
-    """S2: where else it may run, who assigns knows alone; in its own term."""
-    plan = decide(holder(recorded(None), mirror=waiting_mirror(), due_in=0.0))
-    assert (request_of(plan), steps(plan)) == (PLACE, [])
-    waits = decide(holder(recorded(PLACE), mirror=waiting_mirror(), due_in=0.0))
-    assert waits.actions == ()
-    anew = decide(holder(recorded(FOUND), is_current=False, mirror=waiting_mirror(), due_in=0.0))
+    """S2: where else it may run, who assigns knows alone; in its own term, once it could go on there at once."""
+    given: dict[str, Any] = {"mirror": waiting_mirror(), "due_in": 0.0, "proof": WATCHED}
+    plan = decide(holder(recorded(None), **given))
+    assert (request_of(plan), steps(plan), plan.remember["place_wanted_at"]) == (PLACE, [], MONOTONIC)
+    anew = decide(holder(recorded(FOUND), is_current=False, **given))
     assert (request_of(anew), steps(anew)) == (PLACE, [])
 
 
-def test_with_a_place_the_holder_looks_at_its_pods() -> None:
+def test_what_its_pods_prove_is_kept_for_a_while_until_there_is_a_place() -> None:
+    """Then others prove theirs; the request stands, and its pods are looked at again once there is one."""
+    given: dict[str, Any] = {"mirror": waiting_mirror(), "due_in": 0.0}
+    early = holder(recorded(PLACE), memory=remembering(place_wanted_at=MONOTONIC - 10), proof=WATCHED, **given)
+    assert (decide(early).actions, decide(early).again_after_seconds) == ((), 5.0)
+    late = decide(holder(recorded(PLACE), memory=remembering(place_wanted_at=MONOTONIC - 15), proof=WATCHED, **given))
+    assert (actions_of(early), steps(late), late.again_after_seconds) == ([], [ProveStep.DROP], 60.0)
+    assert decide(holder(recorded(PLACE), **given)).actions == ()
+    assert steps(decide(holder(recorded(FOUND), **given))) == [ProveStep.BEGIN]
+    no_room = decide(holder(recorded(FOUND), has_room=False, **given))
+    assert (request_of(no_room), steps(no_room)) == (None, [])
+
+
+@pytest.mark.parametrize("state", [ProofState.STARTED, ProofState.BROKEN])
+def test_pods_that_prove_nothing_give_a_place_back_at_once(state: ProofState) -> None:
+    """Nothing else would name the key."""
+    given: dict[str, Any] = {"mirror": waiting_mirror(), "due_in": 0.0, "proof": PodProof(state, MARK, "x")}
+    assert decide(holder(recorded(FOUND), **given)).again_after_seconds == AT_ONCE
+    assert (decide(holder(recorded(None), **given)).again_after_seconds or 0.0) > AT_ONCE
+
+
+def test_what_is_given_up_needs_no_place() -> None:
+    """In one write."""
+    plan = decide(holder(recorded(FOUND, DRAINING), mirror=waiting_mirror()))
+    assert (request_of(plan), getattr(record_in(plan), "is_under_way", None)) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("more", "is_kept"),
+    [
+        pytest.param(
+            {"worker": replace(NEAR, is_reachable=False, lost_for_seconds=59.0)}, True, id="lost a moment ago"
+        ),
+        pytest.param({"worker": replace(NEAR, is_reachable=False, lost_for_seconds=60.0)}, False, id="lost"),
+        pytest.param({"mirror": stopped_mirror(deletionTimestamp=ago(59))}, True, id="it goes"),
+        pytest.param({"mirror": stopped_mirror(deletionTimestamp=ago(60))}, False, id="it does not go"),
+        pytest.param({"mirror": stopped_mirror(deletionTimestamp="never")}, False, id="deleted at no time"),
+    ],
+)
+def test_a_place_is_not_kept_for_what_cannot_go_on(more: dict[str, Any], is_kept: bool) -> None:
+    """For whatever time: others wait."""
+    plan = decide(holder(recorded(FOUND, PROVED), **more))
+    withdrawn = [one for one in plan.actions if isinstance(one, WriteSource) and one.about_request == "withdrawn"]
+    assert bool(withdrawn) is not is_kept
+
+
+def test_with_a_place_the_holder_stops_it() -> None:
     """D31: and goes on as one manager does."""
-    plan = decide(holder(recorded(FOUND), mirror=waiting_mirror(), due_in=0.0))
-    assert steps(plan) == [ProveStep.BEGIN]
     plan = decide(holder(recorded(FOUND), mirror=waiting_mirror(), due_in=0.0, proof=WATCHED))
     assert record_in(plan) == Retries(RetryState.DRAINING, "m")
     assert request_of(plan) == FOUND
@@ -452,6 +509,7 @@ def test_a_holder_takes_no_record_away_before_what_was_sent_has_been_carried_out
         (PLACE, AssignmentState(assigned="east"), []),
         (FOUND, WEST, ["AwaitMove"]),
         (FOUND, AssignmentState(available="west"), ["RequestAssignment", "AwaitMove"]),
+        (FOUND, AssignmentState(), []),
     ],
 )
 def test_who_assigns_keeps_a_place_for_it_without_a_turn(
@@ -463,6 +521,13 @@ def test_who_assigns_keeps_a_place_for_it_without_a_turn(
     assert all(one == AwaitMove(takes_turn=False) for one in plan.actions if isinstance(one, AwaitMove))
     if "WriteSource" in actions:
         assert request_of(plan) == FOUND
+
+
+def test_a_place_that_is_none_any_more_is_told_to_its_holder() -> None:
+    """S2: it would stop for that; what has stopped already goes on."""
+    gone = AssignmentState(obstruction=Obstruction(Reason.WORKERS_FULL, "full"))
+    assert request_of(decide(assigner(recorded(FOUND), gone))) == PLACE
+    assert decide(assigner(recorded(FOUND, DRAINING), gone)).actions == ()
 
 
 def test_a_move_of_it_is_never_made() -> None:

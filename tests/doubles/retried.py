@@ -97,15 +97,23 @@ async def empty(world: World, manager: RunningManager) -> None:
     assert (world.placed(), world.mirrors()) == ("east", [])
 
 
-def start(world: World, worker: str, *, ready: int = 0, active: int = 1, **more: Any) -> None:
+def start(world: World, worker: str, *, of: str = "train", ready: int = 0, active: int = 1, **more: Any) -> None:
     """Its controller has made its pods."""
     at = world.workers[worker].clock.text()
-    world.controller(worker).set("train", {"active": active, "ready": ready, "terminating": 0, "startTime": at, **more})
+    world.controller(worker).set(of, {"active": active, "ready": ready, "terminating": 0, "startTime": at, **more})
 
 
-def put_pod(world: World, name: str = "train-x", status: Body = PENDING, node: str = "", worker: str = "east") -> None:
+def put_pod(
+    world: World,
+    name: str = "train-x",
+    status: Body = PENDING,
+    node: str = "",
+    worker: str = "east",
+    *,
+    of: str = "train",
+) -> None:
     """A pod of the mirror, as its controller makes it."""
-    mirror = world.mirror(worker)
+    mirror = world.mirror(worker, of)
     assert mirror is not None
     labels = dict(mirror["spec"]["template"]["metadata"]["labels"])
     labels["batch.kubernetes.io/controller-uid"] = mirror["metadata"]["uid"]
@@ -125,15 +133,15 @@ def remove_pod(world: World, name: str = "train-x") -> None:
     server.edit("pods", name, lambda body: body["metadata"].update(deletionTimestamp=world.management.clock.text()))
 
 
-def stop(world: World, worker: str = "east", **more: Any) -> None:
+def stop(world: World, worker: str = "east", *, of: str = "train", **more: Any) -> None:
     """Its controller has seen that the mirror is suspended, and has no pod any more."""
     at = world.workers[worker].clock.text()
     suspended = condition("Suspended", at, reason="JobSuspended", message="Job suspended")
-    world.controller(worker).set("train", {"terminating": 0, "ready": 0, "conditions": [suspended], **more})
+    world.controller(worker).set(of, {"terminating": 0, "ready": 0, "conditions": [suspended], **more})
 
 
-def is_suspended(world: World, worker: str = "east") -> bool:
-    mirror = world.mirror(worker)
+def is_suspended(world: World, worker: str = "east", *, of: str = "train") -> bool:
+    mirror = world.mirror(worker, of)
     return mirror is not None and bool(mirror["spec"].get("suspend"))
 
 

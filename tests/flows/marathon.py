@@ -35,6 +35,7 @@ MACHINES = (
     "standbys",
     "moving-slots",
     "guards",
+    "retrying-slots",
 )
 
 
@@ -90,6 +91,7 @@ def play(
     from flow_machine_queues import Queues
     from flow_machine_recreate import StartingOver
     from flow_machine_retry import Retrying
+    from flow_machine_retry_slots import RetryingSlots
     from flow_machine_slots import Slots
     from flow_machine_standbys import MovingSlots, MovingStandbys
     from flow_machine_two_managers import TwoManagers
@@ -102,6 +104,7 @@ def play(
     set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
     played: Sequence[type[Machine]] = (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing, StartingOver)
     played = (*played, Declared, Annotated, TwoManagers, Retrying, Slots, MovingStandbys, MovingSlots, Guarded)
+    played = (*played, RetryingSlots)
     machine = dict(zip(MACHINES, played, strict=True))[machine_of(number, machines)]
     wanted = settings(
         max_examples=max(1, STEPS // length),

@@ -19,6 +19,7 @@ from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
 from flow_machine_retry import Retrying
+from flow_machine_retry_slots import RetryingSlots
 from flow_machine_slots import Slots
 from flow_machine_standbys import MovingSlots, MovingStandbys
 from flow_machine_two_managers import TwoManagers
@@ -55,7 +56,7 @@ def test_the_same_with_leases_lost_mirrors_declared_kinds_two_managers_and_retri
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("machine", [Slots, MovingStandbys, MovingSlots, Guarded])
+@pytest.mark.parametrize("machine", [Slots, MovingStandbys, MovingSlots, Guarded, RetryingSlots])
 def test_the_same_with_several_managers_and_with_moves_that_are_held_back(machine: type[Machine]) -> None:
     """A short one of each here, and the rest by ``marathon``."""
     play(machine, 0, runs=1)
