@@ -7,7 +7,7 @@ sets and of other lists are compared as the whole list is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -44,7 +44,7 @@ class Correlated:
     @cached_property
     def _by_keys(self) -> Mapping[Hashable, Any]:
         """The items before; of several with the same keys, the first."""
-        old = self._old if isinstance(self._old, list) else ()
+        old: Sequence[Any] = self._old if isinstance(self._old, list) else ()
         keyed = [(_key_of(self._schema, one), one) for one in reversed(old)]
         return {key: one for key, one in keyed if key is not None}
 
