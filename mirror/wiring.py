@@ -313,5 +313,5 @@ def _state(settings: MirroringSettings, workers: Workers, environment: Environme
         history=History(clock, is_kept=settings.keep_history, why_there=partial(why_there, assigner)),
         queue=queue,
         intake=intake,
-        stopped=StoppedKinds(clock, settings.multikueue),
+        stopped=StoppedKinds(clock, workers, settings.multikueue),
     )

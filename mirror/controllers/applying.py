@@ -153,7 +153,8 @@ class Applier:
 
     def _stop_kind(self, seen: Snapshot, action: StopKind) -> None:
         kind, state = seen.source.kind, self._t.state
-        if state.stopped.note(kind, seen.source.uid, is_new=action.is_new):
+        worker = state.workers.get(seen.source.placed or "")
+        if state.stopped.note(kind, seen.source.uid, worker=worker, is_new=action.is_new):
             text = what_to_do(kind)
             self._log.warning("kind runs here", kind=kind.name, source=seen.key, because=text)
             self._t.record_event(seen, Reason.KIND_RUNS_HERE, text)

@@ -73,11 +73,16 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     incomplete: dict[str, str] = {}
     """Kinds whose definition there lacks fields that nothing works without, and which those are; written for who leads
     next, too, before whom nobody has read the definitions."""
+    run_here: dict[str, str] = {}
+    """Kinds that a controller on the management cluster was seen to run although an object placed on this worker names
+    us, and until when nothing of them is placed; written for who assigns, and for who leads next (D20)."""
 
-    def with_more(self, refusal: str, unserved: Iterable[str], incomplete: Mapping[str, str]) -> Entry:
+    def with_more(
+        self, refusal: str, unserved: Iterable[str], incomplete: Mapping[str, str], run_here: Mapping[str, str]
+    ) -> Entry:
         """The same, and what only those need who assign it."""
-        kinds = {"unserved": tuple(sorted(unserved)), "incomplete": dict(sorted(incomplete.items()))}
-        return msgspec.structs.replace(self, refusal=refusal, **kinds)
+        kinds = {"incomplete": dict(sorted(incomplete.items())), "run_here": dict(sorted(run_here.items()))}
+        return msgspec.structs.replace(self, refusal=refusal, unserved=tuple(sorted(unserved)), **kinds)
 
 
 NOTHING = Entry()

@@ -7,7 +7,7 @@ mirror's name, is not known here (D1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from mirror.kinds.base import Kind
@@ -59,7 +59,7 @@ class Workers(dict[str, "Worker"]):
 
     Invariants, as of each worker's last transition (``note``): ``unreachable`` has the names of those that are not
     reachable, ``lost`` those of them that are not declared dead, and ``unsettled`` those that something declares and
-    that have not had their first chance yet.
+    that have not had their first chance yet; ``_run_here`` has what is known of those that know of such kinds.
     """
 
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
@@ -69,6 +69,7 @@ class Workers(dict[str, "Worker"]):
         self.unreachable: set[str] = set()
         self.lost: set[str] = set()
         self.unsettled: set[str] = set()
+        self._run_here: dict[str, Mapping[str, str]] = {}
 
     def add(self, worker: Worker) -> None:
         """It is registered."""
@@ -81,6 +82,7 @@ class Workers(dict[str, "Worker"]):
         worker.watches.leave_holders()
         for some in (self.unreachable, self.lost, self.unsettled):
             some.discard(name)
+        self._run_here.pop(name, None)
 
     def note(self, worker: Worker) -> None:
         """How it is may be another than before."""
@@ -88,6 +90,15 @@ class Workers(dict[str, "Worker"]):
         _set(self.unreachable, worker.name, is_unreachable)
         _set(self.lost, worker.name, is_unreachable and not worker.is_gone)
         _set(self.unsettled, worker.name, worker.spec is not None and not worker.has_settled)
+        if worker.kinds_run_here:
+            self._run_here[worker.name] = worker.kinds_run_here
+        else:
+            self._run_here.pop(worker.name, None)
+
+    def run_here_until(self, kind: str) -> str:
+        """Until when a controller on the management cluster counts as running a kind, by any worker's entry (RFC 3339);
+        empty: none was seen to."""
+        return max((of_worker.get(kind, "") for of_worker in self._run_here.values()), default="")
 
     async def check_again(self, entry_of: Callable[[str], Entry], prefix_in_use: Callable[[Worker], str]) -> None:
         """Find out anew how all are, some at a time; until then each is what its entry says (``Worker.begin_anew``)."""

@@ -58,7 +58,7 @@ class RemoteWorker(Worker):
             return
         self._entry = entry
         self.uid = entry.uid
-        self.incomplete_kinds = entry.incomplete
+        self.incomplete_kinds, self.kinds_run_here = entry.incomplete, entry.run_here
         state = State(entry.state) if entry.state in tuple(State) else State.CONNECTING
         lost_since = parse_time(entry.lost_since) if state is State.LOST else None
         because = entry.reason if state is State.LOST else ""

@@ -95,6 +95,8 @@ class Worker:
         self.declared_as = "Secret"
         """The kind of what declares it."""
         self.incomplete_kinds: Mapping[str, str] = {}
+        self.kinds_run_here: Mapping[str, str] = {}
+        """Of which an object that is placed here is run by another controller, too, and until when that holds."""
         """Kinds whose definition there lacks fields that nothing works without, and which: known since it was read."""
 
     @property
@@ -149,6 +151,12 @@ class Worker:
         if self.incomplete_kinds.get(kind, "") != fields:
             others = {name: lacks for name, lacks in self.incomplete_kinds.items() if name != kind}
             self.incomplete_kinds = {**others, kind: fields} if fields else others
+            self._report_transition()
+
+    def note_run_here(self, kind: str, until: str) -> None:
+        """An object of a kind that is placed here is run by a controller on the management cluster, too."""
+        if self.kinds_run_here.get(kind, "") != until:
+            self.kinds_run_here = {**self.kinds_run_here, kind: until}
             self._report_transition()
 
     @property
@@ -310,10 +318,11 @@ class Worker:
         """We lead from now on: what we know of it may be of any age; ``check_again`` follows before anything is done.
 
         Since when it is lost, if it is, is what who led until now has recorded (D13), and so is what its definitions
-        lack, until they are read.
+        lack, until they are read, and which kinds are run on the management cluster.
         """
         known = self._host.kinds.by_name
         self.incomplete_kinds = {kind: lacks for kind, lacks in recorded.incomplete.items() if kind in known}
+        self.kinds_run_here = {kind: until for kind, until in recorded.run_here.items() if kind in known}
         self.verdicts.begin_anew(parse_time(recorded.lost_since))
 
     def check_again(self) -> None:

@@ -36,7 +36,8 @@ def entry_of(worker: Worker, before: Entry, declarations: Declarations, *, has_s
         remark=declarations.remark(worker.name),
     )
     # Who assigns it for a slot knows only what is written; so do commands.
-    entry = entry.with_more(worker.refusal, worker.unserved_kinds if has_slot else (), worker.incomplete_kinds)
+    unserved = worker.unserved_kinds if has_slot else ()
+    entry = entry.with_more(worker.refusal, unserved, worker.incomplete_kinds, worker.kinds_run_here)
     if entry == before:
         return before
     return msgspec.structs.replace(entry, uid=before.uid or worker.uid, since=written(connection.since))

@@ -20,6 +20,7 @@ from mirror.kube.requests import Request
 from mirror.model.reasons import Reason
 from mirror.settings.load import parse
 from mirror.telemetry.logs import Log
+from mirror.workers.known_workers import Workers
 
 pytestmark = pytest.mark.looptime
 
@@ -102,7 +103,7 @@ async def test_each_kind_is_looked_at_once_it_is_served() -> None:
         "kinds[2].suspend.path: spec.pausd is no field of Simulation",
     ]
     assert cluster.reads() == 2
-    stopped = StoppedKinds(LoopClock())
+    stopped = StoppedKinds(LoopClock(), Workers())
     obstruction = stopped.why(found["kinds[2]"])
     assert obstruction is not None
     assert obstruction.reason == Reason.INVALID_KIND_ENTRY

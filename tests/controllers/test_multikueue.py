@@ -18,6 +18,7 @@ from mirror.settings.kinds import KindEntry
 from mirror.settings.load import parse
 from mirror.starting import find_multikueue
 from mirror.telemetry.logs import get_log
+from mirror.workers.known_workers import Workers
 
 pytestmark = pytest.mark.looptime
 
@@ -54,7 +55,7 @@ class Discovery:
 
 
 def stopped(multikueue: MultiKueue) -> list[str]:
-    kinds = StoppedKinds(LoopClock(), multikueue)
+    kinds = StoppedKinds(LoopClock(), Workers(), multikueue)
     return [kind.name for kind in kinds_of(parse(SETTINGS, "f").kinds) if kinds.is_stopped(kind)]
 
 
@@ -69,7 +70,7 @@ async def test_only_kinds_that_name_it_are_stopped(version: str) -> None:
     """Not those of another value, nor one of which the operator says that no queue dispatches it; with what to do."""
     multikueue = await multikueue_beside(Discovery("multikueueclusters", version))
     assert stopped(multikueue) == [SHARED]
-    why = StoppedKinds(LoopClock(), multikueue).why(kinds_of([KindEntry(kind=SHARED)])[SHARED])
+    why = StoppedKinds(LoopClock(), Workers(), multikueue).why(kinds_of([KindEntry(kind=SHARED)])[SHARED])
     assert why is not None
     assert why.reason == Reason.MULTIKUEUE_HERE
     assert "set besideKueue: true in the entry of TrainJob in the setting kinds" in why.text
@@ -118,7 +119,7 @@ async def test_until_the_cluster_has_said_it_once_nothing_is_placed_that_may_run
     multikueue = await find_multikueue(cluster, kinds, get_log("test"))
     assert multikueue is not None
     assert stopped(multikueue) == [SHARED]
-    why = StoppedKinds(LoopClock(), multikueue).why(next(kind for kind in kinds if kind.name == SHARED))
+    why = StoppedKinds(LoopClock(), Workers(), multikueue).why(next(kind for kind in kinds if kind.name == SHARED))
     assert why is not None
     assert why.text.startswith("the management cluster does not say yet whether")
     again: list[str] = []

@@ -8,6 +8,7 @@ import pytest
 from declared_world import PATH, DeclaredWorld, in_world, runs, stored, texts, told
 from doubles.drills import drill
 from flow_world import FlowWorld
+from slot_world import SlotWorld
 
 from mirror.model import names
 
@@ -21,21 +22,26 @@ async def where(world: FlowWorld, name: str = "train") -> list[str]:
     return [worker for worker in WORKERS if await stored(world, worker, name) is not None]
 
 
-@in_world(DeclaredWorld)
-async def test_a_kind_that_a_controller_runs_here_is_placed_no_more(world: FlowWorld) -> None:
-    """As Trainer before 2.3 does: the one that it writes is left alone, others wait and say what is to be done."""
+class SharedWorld(DeclaredWorld, SlotWorld):
+    """Whose managers know Drills, and share the workers."""
+
+
+async def fight_over_one(world: FlowWorld) -> None:
+    """A mirrored one runs, whose status a controller on the management cluster writes, too, until that is said."""
     body = drill()
     body["spec"]["rounds"] = 100_000
     await world.management.api.create(PATH, body)
     await world.until(lambda: runs(world))
     for number in range(6):
-        written = {
-            "status": {"rounds": 500 + number, "conditions": (await stored(world) or {})["status"]["conditions"]}
-        }
+        conditions = (await stored(world) or {})["status"]["conditions"]
+        written = {"status": {"rounds": 500 + number, "conditions": conditions}}
         await world.management.api.merge(f"{PATH}/train/status", written)
         await asyncio.sleep(1)
     assert "StatusConflict" in await world.events()
 
+
+async def create_one_that_waits(world: FlowWorld) -> None:
+    """It is placed nowhere, and says why."""
     await world.management.api.create(PATH, drill("other"))
 
     async def is_said() -> bool:
@@ -45,15 +51,45 @@ async def test_a_kind_that_a_controller_runs_here_is_placed_no_more(world: FlowW
 
     await world.until(is_said)
     assert await where(world, "other") == []
-    (text, *_) = await texts(world, "KindRunsHere")
-    assert "a controller on the management cluster writes statuses of Drills" in text
-    assert "spec.run.managedBy" in text
+
+
+async def let_it_go(world: FlowWorld) -> None:
+    """Nothing is fought over any more: after a while the other one is placed, and runs."""
     await world.management.api.delete(f"{PATH}/train")
 
     async def other_is_over() -> bool:
         return "Succeeded" in told(await stored(world, name="other"))
 
     await world.until(other_is_over, seconds=800)
+
+
+@in_world(DeclaredWorld)
+async def test_a_kind_that_a_controller_runs_here_is_placed_no_more(world: FlowWorld) -> None:
+    """As Trainer before 2.3 does: the one that it writes is left alone, others wait and say what is to be done."""
+    await fight_over_one(world)
+    await create_one_that_waits(world)
+    (text, *_) = await texts(world, "KindRunsHere")
+    assert "a controller on the management cluster writes statuses of Drills" in text
+    assert "spec.run.managedBy" in text
+    await let_it_go(world)
+
+
+@in_world(DeclaredWorld)
+async def test_who_leads_next_places_no_more_of_it_either(world: FlowWorld) -> None:
+    """What the one before has seen is in the record of workers: nothing need run twice for it to be seen again."""
+    await fight_over_one(world)
+    await world.kill_manager()
+    world.start_manager()
+    await create_one_that_waits(world)
+    await let_it_go(world)
+
+
+@in_world(SharedWorld)
+async def test_who_assigns_places_no_more_of_it_either(world: FlowWorld) -> None:
+    """Who follows the one that is fought over sees that, and may be another than who assigns."""
+    await fight_over_one(world)
+    await create_one_that_waits(world)
+    await let_it_go(world)
 
 
 @in_world(DeclaredWorld)
