@@ -26,6 +26,7 @@ import msgspec
 
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
+from mirror.runtime.failures import OUTAGE_LOOK_SECONDS, Failures
 from mirror.runtime.lanes import HasRoom, Lanes
 
 K = TypeVar("K", bound=Hashable)
@@ -41,9 +42,6 @@ KEYS_A_TURN = 100
 _IDLE = ("", 0.0, False)
 FEWEST_STALE = 64
 """So many stale entries are not worth a look at the heap."""
-OUTAGE_LOOK_SECONDS = 1.0
-"""During an outage one key is tried about this often, so that its end is seen."""
-MOST_AFTER_OUTAGE = 8  # failures, 0.64 s of ``RETRY``, of a key that is refused where its server was away before
 
 
 class Closed(Exception):
@@ -81,7 +79,6 @@ class WorkQueue(Generic[K]):
         self, lane_of: Callable[[K], str], *, clock: Clock, lane_limit: int = 64, backoff: Backoff = RETRY
     ) -> None:
         self._lane_of = lane_of
-        self._backoff = backoff
         self._clock = clock
         # Looks leave room in a lane to what changes, unless it is their turn.
         self._lane_limit, self._looks_limit = lane_limit, lane_limit - lane_limit // 4
@@ -93,11 +90,8 @@ class WorkQueue(Generic[K]):
         self._fresh_in_a_row = 0  # taken while looks waited
         self._working: dict[K, tuple[str, float, bool]] = {}  # lane, since when, whether it was taken as a look
         self._in_work: dict[str, int] = {}
-        self._failures: dict[K, int] = {}
-        # Failed because a server was away, and whether as a look: the first of them that goes well wakes the others.
-        self._in_outage: dict[K, bool] = {}
-        self._recovered: deque[tuple[K, bool]] = deque()  # those that are still to be woken
-        self._next_outage_look = float("-inf")
+        self._failures: Failures[K] = Failures(backoff)
+        self._recovered: deque[tuple[K, bool]] = deque()  # whose server is back, and whether as looks: to be woken
         self._later: OrderedDict[K, None] = OrderedDict()  # wanted when it is quiet, oldest first; all are in ``_due``
         self._quiet = asyncio.Event()
         self._delayed: list[tuple[float, int, K, bool]] = []  # the last: whether it is a look
@@ -191,43 +185,37 @@ class WorkQueue(Generic[K]):
     def retry(self, key: K, *, at_least_seconds: float = 0.0, is_outage: bool = False) -> float:
         """Want this key again after its own growing delay; return the delay in seconds.
 
-        With ``is_outage`` a server was away: it does not wait for its delay once another such key has gone well, one of
-        which is tried every second. Its failures say little of the key: a server refuses until it has read its roles.
+        With ``is_outage`` a server was away: it does not wait for its delay once another key that has failed so goes
+        well, one of which is tried every second.
         """
-        failures = self._failures.get(key, 0) + 1
-        if self._in_outage.pop(key, None) is not None and not is_outage:
-            failures = min(failures, MOST_AFTER_OUTAGE)
-        self._failures[key] = failures
-        delay = max(self._backoff.delay(failures), at_least_seconds)
         if is_outage:
-            self._in_outage[key] = self._working.get(key, _IDLE)[2]
-            now = self._clock.monotonic()
-            if delay > OUTAGE_LOOK_SECONDS and now >= self._next_outage_look:
-                delay = max(OUTAGE_LOOK_SECONDS, at_least_seconds)
-                self._next_outage_look = now + delay
+            is_look, now = self._working.get(key, _IDLE)[2], self._clock.monotonic()
+            delay = self._failures.note_away(key, is_look=is_look, at_least_seconds=at_least_seconds, now=now)
+        else:
+            delay, other = self._failures.note_refused(key)
+            delay = max(delay, at_least_seconds)
+            if other is not None:
+                self.add_after(other, OUTAGE_LOOK_SECONDS)
         self.add_after(key, delay)
         return delay
 
     def forget(self, key: K) -> None:
         """This key went well: its next failure starts with the shortest delay."""
-        self._failures.pop(key, None)
-        if key in self._in_outage:
-            self._in_outage.pop(key)
-            self._recovered.extend(self._in_outage.items())
-            self._in_outage, self._next_outage_look = {}, float("-inf")
+        if woken := self._failures.forget(key):
+            self._recovered.extend(woken.items())
             self._wake_recovered()
 
     def _wake_recovered(self) -> None:
         """Some at a time; one that has failed again meanwhile waits as the others do."""
         for _ in range(min(KEYS_A_TURN, len(self._recovered))):
             key, is_look = self._recovered.popleft()
-            if key in self._due and key not in self._in_outage:
+            if key in self._due and key not in self._failures.in_outage:
                 self._add_as(key, is_look=is_look)
         if self._recovered:
             asyncio.get_running_loop().call_soon(self._wake_recovered)
 
     def failures(self, key: K) -> int:
-        return self._failures.get(key, 0)
+        return self._failures.of(key)
 
     async def take(self) -> Taken[K]:
         """Wait for a key whose lane has room.

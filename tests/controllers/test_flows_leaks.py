@@ -22,7 +22,7 @@ def kept_by(manager: Candidate) -> dict[str, int]:
         **mirroring._state.pending.counts(),
         "assigned": len(mirroring.assigner._assigned),
         "failures": len(mirroring.queue._failures),
-        "outage": len(mirroring.queue._in_outage),
+        "outage": len(mirroring.queue._failures.in_outage),
         "due": len(mirroring.queue._due),
     }
 

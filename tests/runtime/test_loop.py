@@ -14,6 +14,7 @@ from doubles.loglines import Lines
 
 from mirror.kube.errors import (
     BadAnswer,
+    BadRequest,
     Conflict,
     Forbidden,
     KubeError,
@@ -81,7 +82,7 @@ async def consuming(
 
 async def test_a_failure_is_tried_again_with_growing_delays_until_it_goes_well() -> None:
     """Then its failures are forgotten."""
-    work = Script(a=[Unreachable("x"), Unreachable("x"), Conflict(409)])
+    work = Script(a=[Conflict(409), BadRequest(400), Conflict(409)])
     async with consuming(work) as (queue, counted):
         queue.add("a")
         await asyncio.sleep(10)
@@ -229,24 +230,61 @@ async def test_what_failed_in_an_outage_is_tried_as_soon_as_one_key_goes_well() 
         assert {key for key, _ in done} == set(keys)
 
 
-async def test_who_is_refused_when_an_outage_ends_waits_as_for_a_refusal() -> None:
-    """A kube-apiserver answers 403 in its first second, until it knows its roles: 20 s on top would be a long way."""
-    starts_at, knows_roles_at = 12.0, 13.0
+@pytest.mark.parametrize("keys", [1, 3, 100])
+@pytest.mark.parametrize("seconds", [12.0, 600.0], ids="{:.0f} s away".format)
+async def test_who_is_refused_when_an_outage_ends_waits_as_for_a_refusal(keys: int, seconds: float) -> None:
+    """A kube-apiserver answers 403 in its first second, until it knows its roles; what failed before is no reason."""
+    knows_roles_at = seconds + 1.5
 
     async def work(key: str) -> None:
         now = asyncio.get_running_loop().time()
-        tried.append(now)
-        if now < starts_at:
+        tried.append((key, now))
+        if now < seconds:
             raise Unreachable("connection refused")
         if now < knows_roles_at:
             raise Forbidden(403, "Forbidden", "cannot patch")
+        done.append(now)
 
-    tried: list[float] = []
+    tried: list[tuple[str, float]] = []
+    done: list[float] = []
+    async with consuming(work) as (queue, _):
+        for number in range(keys):
+            queue.add(str(number))
+        await asyncio.sleep(seconds + 60)
+    assert len(done) == keys
+    assert max(done) < knows_roles_at + 3
+    assert len([key for key, at in tried if seconds <= at < knows_roles_at]) <= 20
+
+
+async def test_who_is_woken_by_one_that_needed_no_answer_waits_as_for_a_refusal_too() -> None:
+    """Its Job was deleted meanwhile, say: nobody has asked the server that refuses the others for a second more."""
+    ends_at = 600.0
+
+    async def work(key: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < ends_at:
+            raise Unreachable("connection refused")
+        if key and now < ends_at + 3:
+            raise Forbidden(403, "Forbidden", "cannot patch")
+        done.append(now)
+
+    done: list[float] = []
+    async with consuming(work) as (queue, _):
+        for key in ("", "a", "b", "c"):
+            queue.add(key)
+        await asyncio.sleep(ends_at + 60)
+    assert len(done) == 4
+    assert max(done) < ends_at + 8
+
+
+async def test_a_refusal_that_lasts_is_tried_ever_less_often_whatever_fails_in_between() -> None:
+    """Of three servers one is away: that must not bring back the shortest delays each time."""
+    work = Script(a=[Unreachable("x") if number % 2 else Forbidden(403) for number in range(60)])
     async with consuming(work) as (queue, _):
         queue.add("a")
-        await asyncio.sleep(60)
-    assert knows_roles_at <= tried[-1] < knows_roles_at + 1.3
-    assert len([at for at in tried if at >= starts_at]) <= 4
+        await asyncio.sleep(600)
+    last = work.times("a")[-6:]
+    assert min(later - earlier for earlier, later in pairwise(last)) >= 1
 
 
 async def test_another_keys_success_is_no_news_for_one_that_is_refused() -> None:
