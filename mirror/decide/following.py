@@ -288,19 +288,23 @@ def problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action,
     return None, (PatchMirror(worker.name, changes, lease_of_resume(seen)),)
 
 
-def keep_from_beginning_anew(seen: Snapshot) -> tuple[tuple[Action, ...], float | None]:
+def keep_from_beginning_anew(seen: Snapshot) -> Plan:
     """Of what is over: a mirror that runs, or may, after an end that its worker's controller withdraws is suspended.
 
     Usually it was before that end was stored; an earlier release stored it at once. What is stored does not go back
-    (D7), so nothing of it may run. Returns what to do, and after how many seconds to look again.
+    (D7), so nothing of it may run. What keeps us from that is reported once.
     """
     problem, patch = problem_and_patch(seen)
+    reason, text, again = "MirrorChanged", "", None
     if problem is not None:
-        return (EmitEvent(problem.reason, problem.message),), PATCH_AGAIN_SECONDS
-    if not patch or seen.mirror is None or seen.source.kind.summary(seen.mirror).is_finished:
-        return patch, None
-    text = f"the mirror on worker {seen.source.placed} runs again after the end that is stored; it is being suspended"
-    return (*patch, EmitEvent("MirrorChanged", text)), None
+        reason, text, again = problem.reason, problem.message, PATCH_AGAIN_SECONDS
+    elif patch and seen.mirror is not None and not seen.source.kind.summary(seen.mirror).is_finished:
+        worker = seen.source.placed
+        text = f"the mirror on worker {worker} runs again after the end that is stored; it is being suspended"
+    if text == seen.memory.anew_told:
+        return Plan("finished", patch, again)
+    told = (EmitEvent(reason, text),) if text else ()
+    return Plan("finished", (*patch, *told), again, {"anew_told": text})
 
 
 def _which(changes: Changes) -> str:

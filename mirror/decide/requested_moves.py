@@ -60,7 +60,9 @@ def move_as_requested(seen: Snapshot) -> Plan | None:
     if not _may_be_moved(seen, request):
         return Plan("the request is about to be withdrawn")
     if not seen.is_request_current:
-        return Plan("requested in another term", (), LOOK_SECONDS)
+        # The worker that was found for it may be what its holder has stopped it for, in a term that has ended since.
+        is_kept = request.step is Step.FOUND and seen.assignment.assigned is not None
+        return Plan("requested in another term", (AwaitMove(takes_turn=False),) if is_kept else (), LOOK_SECONDS)
     if seen.moves_held:
         text = f"{request.because(source.placed)}; the Job stays assigned to it ({seen.moves_held})"
         write, later = source_write(seen, waiting=Obstruction(Reason.WORKER_LOST, text))

@@ -146,13 +146,17 @@ def _keep_or_delete_mirror(seen: Snapshot) -> Plan:
     if seen.identity is Identity.REPLACED:
         return Plan("finished, and this mirror is not the one that ran", (*write, delete), later)
     retention = seen.policy.retention_seconds
-    kept, again = keep_from_beginning_anew(seen)
-    waits = [seconds for seconds in (later, again) if seconds is not None]
+    kept = keep_from_beginning_anew(seen)
+    waits, actions = (
+        [seconds for seconds in (later, kept.again_after_seconds) if seconds is not None],
+        (*write, *kept.actions),
+    )
     if retention is None:
-        return Plan("finished, its mirror is kept as long as it", (*write, *kept), min(waits, default=None))
+        because, look_again = "finished, its mirror is kept as long as it", min(waits, default=None)
+        return Plan(because, actions, look_again, kept.remember)
     left = retention - seen.source.kind.seconds_since_end(seen.source.stored.status, seen.now)
     if left > 0:
-        return Plan("finished, its mirror is kept for now", (*write, *kept), min((left, *waits)))
+        return Plan("finished, its mirror is kept for now", actions, min((left, *waits)), kept.remember)
     return Plan("finished, the retention of its mirror is over", (*write, delete), later)
 
 

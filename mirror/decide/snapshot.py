@@ -148,6 +148,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     retry_told: str = ""
     breach_told: str = ""
     """Why it is not tried elsewhere, and the uid of a copy that ran although it must not have, as was reported."""
+    anew_told: str = ""
+    """What was reported of its mirror, which runs although its end is stored."""
     other_manager: str = ""
     manager_told: str = ""
     """The namespace of another manager of this cluster that has recorded its worker, and which one was reported."""
@@ -218,6 +220,7 @@ class MemoryChange(TypedDict, total=False):
     retry_told: str
     place_wanted_at: float
     breach_told: str
+    anew_told: str
     other_manager: str
     is_marked_by_us: bool
     manager_told: str

@@ -274,6 +274,13 @@ def test_what_is_not_to_be_moved_is_left_to_its_holder(found: Snapshot) -> None:
     assert decide(found).actions == ()
 
 
+def test_a_place_that_was_found_stays_kept_when_its_holder_changes() -> None:
+    """S2: it may have been stopped for that by now; who holds it next goes on, and nobody else gets the place."""
+    found = assigner(recorded(MoveRequest(Step.FOUND, Why.RETRIED)), "west", is_current=False)
+    assert kinds(decide(found)) == ["AwaitMove"]
+    assert decide(found).needs_assignment
+
+
 def test_without_a_place_it_says_why_and_waits() -> None:
     """D14: there is no move without one; the worker that it is on is none."""
     for assigned in ("", "east"):

@@ -28,7 +28,8 @@ from worlds import (
 )
 
 from mirror.decide.identity import Identity
-from mirror.decide.rules import RULES_OF_UNPLACED, Rule
+from mirror.decide.plan import EmitEvent
+from mirror.decide.rules import RULES_OF_UNPLACED, Rule, decide
 from mirror.decide.snapshot import AssignmentState, Look, Policy, Refusal, Snapshot, Source
 from mirror.kinds.batch_job.changes import Changes
 from mirror.model import names
@@ -464,3 +465,16 @@ REFUSED_RELEASE = remembering(release_refused="not allowed", release_refused_at=
 def test_held(found: Snapshot, rule: str, actions: list[str]) -> None:
     """What our webhook suspended is placed, then released (D16)."""
     assert (rule_of(found), actions_of(found)) == (rule, actions)
+
+
+def test_a_mirror_that_runs_after_its_end_is_reported_once() -> None:
+    """D7, D21: a worker that rejects its suspension is asked again each minute, and each status of it is a look."""
+    changes = Changes(digest="d", operations=({"op": "add", "path": "/spec/suspend", "value": True},))
+    memory = remembering(sent_digest="d", patch_refused="no", patch_refused_at=MONOTONIC)
+    found = seen(FINISHED, mirror=mirror(RUNNING), changes=changes, memory=memory)
+    plan = decide(found)
+    assert [one.reason for one in plan.actions if isinstance(one, EmitEvent)] == ["ChangeRefused"]
+    again = decide(replace(found, memory=replace(memory, **plan.remember)))
+    assert not any(isinstance(one, EmitEvent) for one in again.actions)
+    runs = decide(seen(FINISHED, mirror=mirror(RUNNING), changes=changes))
+    assert [one.reason for one in runs.actions if isinstance(one, EmitEvent)] == ["MirrorChanged"]
