@@ -16,6 +16,8 @@ from e2e.controlplane.client import Client, Json, StatusError
 from e2e.jobs import until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+GOES_SECONDS = 300.0
+"""An API server makes its OpenAPI anew for each that goes; thirteen on three clusters at once take two cores minutes."""
 
 
 @asynccontextmanager
@@ -56,7 +58,7 @@ async def undefine(client: Client, name: str) -> None:
         raise
     await client.delete(path)
     for one in (path, *_lists(definition)):
-        await until(partial(_is_there, client, one), lambda there: not there)
+        await until(partial(_is_there, client, one), lambda there: not there, seconds=GOES_SECONDS)
 
 
 def name_of(definition: Json) -> str:
