@@ -17,7 +17,7 @@ from e2e.jobs import until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GOES_SECONDS = 300.0
-"""An API server makes its OpenAPI anew for each that goes; thirteen on three clusters at once take two cores minutes."""
+"""An API server makes its OpenAPI anew for each that goes; thirteen on three clusters take two cores minutes."""
 
 
 @asynccontextmanager
