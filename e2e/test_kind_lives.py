@@ -18,7 +18,7 @@ from e2e import kind_choice, operators
 from e2e.controlplane.client import Json, StatusError
 from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
-from e2e.further_lives import APP_WRAPPER, FURTHER, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
+from e2e.further_lives import APP_WRAPPER, FURTHER, PADDLE_JOB, PYTORCH_JOB, TASK_RUN, TF_JOB, XGBOOST_JOB
 from e2e.jobs import Scene, annotation, job, until
 from e2e.lives import JOB_SET, MPI_JOB, Kind, Lives, directed, end
 from e2e.manager import ManagerProcess
@@ -244,10 +244,12 @@ async def test_its_pods_have_our_labels_where_they_are_watched(lives: Lives) -> 
 
 @kind_choice.each()
 async def test_a_namesake_that_comes_at_once_has_a_mirror_of_its_own(lives: Lives) -> None:
-    """D1: what is left of the one before is not taken for the other's."""
+    """D1: what is left of the one before is not taken for the other's. By Tekton a pod is (docs/kinds.md, Tekton)."""
     await lives.create(run_for="never")
-    _, before = await lives.until_running()
+    worker, before = await lives.until_running()
     await lives.delete()
+    if lives.kind is TASK_RUN:
+        await until(partial(lives.pods, worker), lambda found: not found)
     await until(lives.create)
     source = await lives.until_well()
     (mirror,) = (await lives.mirrors()).values()
