@@ -31,11 +31,10 @@ class Look(Enum):
 
 
 class PodsLeft(msgspec.Struct, frozen=True):
-    """What a live look for pods of a mirror that is gone has found; times are monotonic."""
+    """What a live look for pods of a mirror that is gone has found that have not ended; times are monotonic."""
 
     looked_at: float
     count: int = 0
-    """Those that have not ended."""
     none_since: float | None = None
     """The first of the looks in a row that found none; None: there are some, or that is not known."""
     refused: str = ""
@@ -43,11 +42,10 @@ class PodsLeft(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A worker that definitely refused a source's first create."""
+    """A worker that definitely refused a source's first create; over: to be tried again (``controllers.refusals``)."""
 
     because: str
     is_over: bool = False
-    """It is to be tried there again (``controllers.refusals``)."""
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False):
@@ -147,9 +145,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """When its pods are looked at again for that, and when a place was requested for it (S2), monotonic."""
     retry_told: str = ""
     breach_told: str = ""
-    """Why it is not tried elsewhere, and the uid of a copy that ran although it must not have, as was reported."""
     anew_told: str = ""
-    """What was reported of its mirror, which runs although its end is stored."""
+    """As reported: why it is not tried elsewhere; a copy's uid that ran and must not have; what is up after its end."""
     other_manager: str = ""
     manager_told: str = ""
     """The namespace of another manager of this cluster that has recorded its worker, and which one was reported."""
