@@ -38,6 +38,7 @@ class _Worker:
     is_gone: bool = False
     has_settled: bool = True
     spec: None = None
+    kinds_run_here: tuple[()] = ()
 
 
 class _Clock(SystemClock):

@@ -290,8 +290,8 @@ FAULTS = (
     PlantedFault(
         "a kind that is run here is placed",
         "controllers/stopped_kinds.py",
-        'return self._until.get(kind.name, float("-inf")) > self._clock.monotonic()',
-        "return False",
+        "return Obstruction(Reason.KIND_RUNS_HERE, what_to_do(kind)) if self._is_run_here(kind) else None",
+        "return None",
         "declared",
     ),
     PlantedFault(
