@@ -318,7 +318,7 @@ class Worker:
         """We lead from now on: what we know of it may be of any age; ``check_again`` follows before anything is done.
 
         Since when it is lost, if it is, is what who led until now has recorded (D13), and so is what its definitions
-        lack, until they are read, and which kinds are run on the management cluster.
+        lack, until they are read, and which kinds another controller runs on the management cluster.
         """
         known = self._host.kinds.by_name
         self.incomplete_kinds = {kind: lacks for kind, lacks in recorded.incomplete.items() if kind in known}

@@ -66,12 +66,18 @@ async def is_paused(world: FlowWorld, worker: str) -> bool:
     return bool((await stored(world, worker) or {})["spec"]["run"].get("paused"))
 
 
-@in_world(WithdrawnWorld)
-async def test_what_has_failed_stays_so_and_never_begins_anew(world: FlowWorld) -> None:
-    """The mirror is paused before the end is stored; when its controller forgets the end, nothing runs there again."""
+async def failed(world: FlowWorld) -> str:
+    """On which worker it has failed in a way that may be withdrawn, as its source says."""
     worker = await begin(world)
     await say(world, worker, broken("FailedJobs"))
     await world.until(lambda: is_broken(world))
+    return worker
+
+
+@in_world(WithdrawnWorld)
+async def test_what_has_failed_stays_so_and_never_begins_anew(world: FlowWorld) -> None:
+    """The mirror is paused before the end is stored; when its controller forgets the end, nothing runs there again."""
+    worker = await failed(world)
     assert await is_paused(world, worker)
     rounds = (await stored(world, worker) or {})["status"]["rounds"]
     await say(world, worker)
@@ -144,9 +150,7 @@ async def test_an_end_that_was_withdrawn_unstored_is_not_stored_when_its_worker_
 async def test_an_end_of_before_an_upgrade_is_kept_from_being_withdrawn(world: FlowWorld) -> None:
     """It was stored while its mirror was not suspended: that is made up for, and nobody is worried by it."""
     assert isinstance(world, EarlierWorld)
-    worker = await begin(world)
-    await say(world, worker, broken("FailedJobs"))
-    await world.until(lambda: is_broken(world))
+    worker = await failed(world)
     assert not await is_paused(world, worker)
     await world.upgrade()
     await world.until(lambda: is_paused(world, worker))
@@ -162,9 +166,7 @@ async def test_an_end_of_before_an_upgrade_is_kept_from_being_withdrawn(world: F
 async def test_a_mirror_that_began_anew_before_an_upgrade_is_stopped(world: FlowWorld) -> None:
     """Its source says since then that it has failed, which does not go back (D7): so nothing of it may run."""
     assert isinstance(world, EarlierWorld)
-    worker = await begin(world)
-    await say(world, worker, broken("FailedJobs"))
-    await world.until(lambda: is_broken(world))
+    worker = await failed(world)
     await say(world, worker)
     before = (await stored(world, worker) or {})["status"]["rounds"]
 
@@ -198,9 +200,7 @@ async def test_an_end_of_before_an_upgrade_that_stays_is_left_alone(world: FlowW
 async def test_a_worker_that_refuses_to_stop_what_has_begun_anew_is_reported(world: FlowWorld) -> None:
     """The conditions of what is over stay as they are: an event has the worker's answer; it is tried again."""
     assert isinstance(world, EarlierWorld)
-    worker = await begin(world)
-    await say(world, worker, broken("FailedJobs"))
-    await world.until(lambda: is_broken(world))
+    worker = await failed(world)
     await say(world, worker)
     refused = StatusError(failure(403, "Forbidden", "admission webhook: no changes today"))
     world.planes[worker].faults.arrange(refused, Which("patch", "drills"), times=2)
