@@ -23,7 +23,7 @@ ORDERS = 40
 """How often a real server is asked before it is taken to say the same of a map in every order: each has a few keys."""
 _WALKS_A_MAP = re.compile(r"\.m\.|\[k\]|oldSelf\.(?:value|orValue|optMap)|optional\.of")
 _PLACE = re.compile(r"(?:properties\[|^(?:spec|status)\.)(p\d+)")
-_OBJECT = re.compile(r"selfType\d+[\w.@]*|\bobject\d+\b")
+_OBJECT = re.compile(r"selfType\d+(?:\.[\w@]+)*|\bobject\d+\b")
 _NO_OVERLOAD = re.compile(r"no such overload(?:: [@\w.]+)?(?:\([^)]*\))?")
 """Of some functions a real server tells the name or the types, too."""
 _COST = "estimated rule cost"

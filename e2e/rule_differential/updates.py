@@ -172,7 +172,7 @@ async def _change(asking: _Asking, objects: Sequence[Json], chance: Random) -> N
                 asking.report.asked["depends on a map's order"] += 1
                 break
         else:
-            values = [json.dumps(one, ensure_ascii=False) for one in _values(old, {**old, part: new}, place)]
+            values = [json.dumps(one, ensure_ascii=False) for one in _values(old, {**old, part: new}, place or part)]
             asking.report.differ(
                 f"{'PATCH' if is_patch else 'PUT'} {part} with {rule}\n"
                 f"  of {values[0]}\n  to {values[1]}\n  real: {theirs}\n  ours: {own}"
@@ -195,8 +195,8 @@ def _only(said: Said, place: str) -> Said:
 
 
 def _values(old: Json, new: Json, place: str) -> tuple[object, object]:
-    if not place:
-        return "", ""
+    if place in _PART.values():
+        return old.get(place), new.get(place)
     part = _PART[_is_of_status(place)]
     return old.get(part, {}).get(place), new.get(part, {}).get(place)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mirror.embedded.apiserver.cel.functions.standard import double_text
 from mirror.embedded.apiserver.cel.times import NONE, EvaluationError, Optional
-from mirror.embedded.apiserver.cel.values import NO_OVERLOAD, equal, go_type, type_name
+from mirror.embedded.apiserver.cel.values import NO_OVERLOAD, Typed, equal, go_type, type_name
 
 
 def items(whole: Any, count: int) -> Any:
@@ -55,6 +55,8 @@ def item(found: Any, key: Any) -> Any:
         if isinstance(key, str):
             if key in found:
                 return found[key]
+        elif isinstance(found, Typed):
+            raise EvaluationError(NO_OVERLOAD)
         else:
             for one, value in found.items():
                 if equal(one, key):
@@ -72,6 +74,8 @@ def optionally(found: Any, key: Any) -> Optional:
     if isinstance(found, list):
         return Optional(True, found[key]) if isinstance(key, int) and 0 <= key < len(found) else NONE
     if isinstance(found, dict):
+        if isinstance(found, Typed) and not isinstance(key, str):
+            raise EvaluationError(NO_OVERLOAD)
         return Optional(True, found[key]) if key in found else NONE
     raise EvaluationError(NO_OVERLOAD)
 

@@ -24,6 +24,10 @@ UNSEEN = "\0"
 """Before names of members that no rule can say, or that are null; they count when objects are compared."""
 
 
+class Typed(dict[str, Any]):
+    """An object, or a map, in the type that its schema gives; nothing but a text can be looked up in it."""
+
+
 class Native(dict[str, Any]):
     """A map as JSON has it: without a schema, so that all its members are seen."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from mirror.embedded.apiserver.cel import times, types
 from mirror.embedded.apiserver.cel.types import Type
-from mirror.embedded.apiserver.cel.values import UNSEEN, MapList, Native, SetList
+from mirror.embedded.apiserver.cel.values import UNSEEN, MapList, Native, SetList, Typed
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, Schema
 
 _RESERVED = frozenset(
@@ -144,11 +144,11 @@ class Values:
     def _object(self, value: dict[str, Any], schema: Schema, *, is_root: bool) -> dict[str, Any]:
         additional = schema.get("additionalProperties")
         if isinstance(additional, Mapping):
-            return {name: self.of(one, additional) for name, one in value.items()}
+            return Typed({name: self.of(one, additional) for name, one in value.items()})
         if is_root or schema.get(IS_OBJECT):
             schema = rooted(schema)
         properties = schema.get("properties") or {}
-        found = {}
+        found = Typed()
         for name, one in value.items():
             inner, word = properties.get(name), escaped(name)
             if inner is None or one is None:  # a null is as good as no field

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.objects import canonical
-from mirror.embedded.apiserver.managedfields import sets, validating
+from mirror.embedded.apiserver.managedfields import reconciling, sets, validating
 from mirror.embedded.apiserver.managedfields.comparing import Comparison, Unownable, compared
 from mirror.embedded.apiserver.managedfields.sets import Set
 
@@ -71,6 +71,7 @@ def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource:
     managers = _known_managers(given, old, subresource)
     if old is not None and not managers:
         return
+    managers = reconciled(managers, kind)
     wanted = _versions(kind)
     if wanted is not None:
         managers = {one: owned for one, owned in managers.items() if owned.api_version in wanted}
@@ -92,6 +93,19 @@ def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource:
     found = entries_of({one: owned for one, owned in managers.items() if owned.fields})
     if found:
         meta["managedFields"] = found
+
+
+def reconciled(managers: OwnedByManager, kind: Kind) -> OwnedByManager:
+    """The managers as the schema of a custom resource has them now; entries of its other versions stay as they are."""
+    if kind.strategy.struct:
+        return managers
+    shape, found = shape_of(kind), {}
+    for manager, owned in managers.items():
+        fields = owned.fields
+        if owned.api_version == kind.api_version:
+            fields = reconciling.reconciled(fields, shape)
+        found[manager] = owned if fields is owned.fields else Owned(fields, owned.time, owned.api_version)
+    return found
 
 
 def _known_managers(given: Any, old: Json | None, subresource: str) -> OwnedByManager:

@@ -150,7 +150,7 @@ class _Applying:
         except field_manager.BadEntries as error:
             raise internal(f"failed to decode managed fields: {error}") from error
         if managers:
-            return managers
+            return field_manager.reconciled(managers, self.kind)
         difference = field_manager.differences(None, current, self.kind)
         difference = field_manager.filtered(difference, field_manager.resets(self.kind, self._subresource))
         if not difference.added and not difference.modified:

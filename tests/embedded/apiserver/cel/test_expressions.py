@@ -42,6 +42,8 @@ def _value(text: str, limit: int = 10**6) -> tuple[Any, int]:
         ("self.a == self.a", True, 5),
         ("type(self.a) == int", True, 4),
         ("double(5) < 10.0", True, 1),
+        ("string(999999.5) + ' ' + string(1000000.0) + ' ' + string(-1.5e-05)", "999999.5 1e+06 -1.5e-05", None),
+        ("dyn(1) in dyn({'k': 1})", False, None),
         ("9223372036854775807 >= double(9223372036854775807)", True, None),
         ("string(timestamp('2026-06-15T01:30:00.50-05:30'))", "2026-06-15T01:30:00.5-05:30", None),
         ("timestamp('2026-06-15T23:30:00-05:30').getHours()", 5, None),

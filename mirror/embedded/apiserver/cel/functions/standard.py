@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from decimal import Decimal
 from math import ceil
 from typing import Any
 
@@ -61,9 +62,11 @@ def _is_in_list(one: Any, items: list[Any]) -> bool:
 
 
 def _key(whole: dict[Any, Any], key: Any) -> tuple[Any] | None:
-    """The key of a map that equals a value, if there is one."""
+    """The key of a map that equals a value, if there is one. Raises: EvaluationError."""
     if isinstance(key, str):
         return (key,) if key in whole else None
+    if isinstance(whole, values.Typed):
+        raise EvaluationError(values.NO_OVERLOAD)
     if not isinstance(key, bool | int | float):
         return None
     return next(((one,) for one in whole if values.equal(one, key)), None)
@@ -185,13 +188,17 @@ def double_text(one: float) -> str:
         return "+Inf" if one > 0 else "-Inf"
     if math.isnan(one):
         return "NaN"
-    text = repr(one)
-    mantissa, _, exponent = text.partition("e")
-    if exponent:
-        return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}"
-    if abs(one) >= 1e21:
-        return f"{one:e}"
-    return text.removesuffix(".0")
+    shortest = repr(one)
+    sign, digits, scale = Decimal(shortest).normalize().as_tuple()
+    exponent = len(digits) - 1 + int(scale)
+    if -4 <= exponent < _FIRST_WITH_EXPONENT or not one:
+        return shortest.removesuffix(".0")
+    fraction = "".join(map(str, digits[1:]))
+    return f"{'-' * sign}{digits[0]}{'.' * bool(fraction)}{fraction}e{exponent:+03d}"
+
+
+_FIRST_WITH_EXPONENT = 6
+"""The power of ten from which Go writes an exponent: a million is ``1e+06``."""
 
 
 _BOOLS = {
