@@ -5,19 +5,31 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar
 
+from doubles.managers import placed
 from flow_invariants import Invariants
 from flow_machine_managers import Managers
-from flow_machine_retry import MOMENTS, PENDING, PULLS, RETRY_AFTER_SECONDS, Retrying, RetryLaws, RetryWorld
+from flow_machine_retry import (
+    MOMENTS,
+    PENDING,
+    PULLS,
+    RETRY_AFTER_SECONDS,
+    Retrying,
+    RetryLaws,
+    RetryWorld,
+    retries_of,
+)
 from flow_machine_slots import Slots
-from flow_world import FlowWorld, has_ended, tolerant
+from flow_world import MANAGER, FlowWorld, has_ended, tolerant
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from replicas import Replica
 from slot_laws import SlotLaws
 from slot_world import SlotWorld, lease_of_worker
 
-from mirror.model.move_requests import Why
+from mirror.embedded.apiserver.messages import Request
+from mirror.model.move_requests import Step, Why
 from mirror.model.terms import request_in
+from mirror.planes.api import Json
 
 
 class RetriesBySlots(RetryWorld, SlotWorld):
@@ -28,6 +40,19 @@ class RetryingSlotLaws(SlotLaws, RetryLaws):
     """What retries promise, and slots."""
 
     world: RetriesBySlots
+
+    def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        super()._look_at_source(uid, old, new, request)
+        if request.peer == MANAGER and old is not None and new is not None:
+            self._look_at_begin(old, new)
+
+    def _look_at_begin(self, old: Json, new: Json) -> None:
+        """A mirror is stopped for another place only once who assigns has said that there is one."""
+        if retries_of(old).is_under_way or not retries_of(new).is_under_way:
+            return
+        requested = request_in(old.get("status") or {})
+        if requested is None or (requested.step, requested.why) != (Step.FOUND, Why.RETRIED):
+            self._wrong(f"S2, D31: {new['metadata']['name']} is to leave {placed(old)} with request {requested}")
 
 
 class RetryingSlots(Slots, Retrying):

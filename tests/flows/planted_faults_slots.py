@@ -81,4 +81,11 @@ SLOT_FAULTS = (
         "        return self.slot is None or slot_of_worker(worker, self.slot.of) == self.slot\n",
         "        return True\n",
     ),
+    PlantedFault(
+        "one is stopped before there is another place for it",
+        "decide/retrying.py",
+        "        case Step.FOUND:\n            return None\n        case Step.PLACE:\n",
+        "        case Step.FOUND | Step.PLACE:\n            return None\n        case Step.MOVE:\n",
+        "retrying-slots",
+    ),
 )

@@ -18,10 +18,11 @@ from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from flow_machine_recreate import StartingOver
 from flow_machine_retry import Retrying
+from flow_machine_retry_slots import RetryingSlots
 from flow_machine_slots import Slots
 from flow_machine_two_managers import TwoManagers
 from planted_histories_moves import OF_GUARDS
-from planted_histories_slots import OF_SLOTS
+from planted_histories_slots import OF_RETRYING_SLOTS, OF_SLOTS
 
 from mirror.model import names
 
@@ -435,5 +436,6 @@ PLAYED: Mapping[type[Machine], Mapping[str, Callable[[Any], None]]] = {
     Retrying: OF_RETRIES,
     Guarded: OF_GUARDS,
     Slots: OF_SLOTS,
+    RetryingSlots: OF_RETRYING_SLOTS,
 }
 """The histories that each machine plays, by the name of the fault that is met."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from flow_machine_retry_slots import RetryingSlots
 from flow_machine_slots import Slots
 from slot_world import lease_of_worker
 
@@ -91,4 +92,19 @@ OF_SLOTS: Mapping[str, Callable[[Slots], None]] = {
     "a slot that was lost is never taken again": _all_lost,
     "members that are gone count": _killed,
     "a holder is connected to all workers": _created,
+}
+
+
+def _not_started(machine: RetryingSlots) -> None:
+    """While the other worker is full for some time."""
+    _begin(machine)
+    for name in ("r", "s"):
+        machine.a_user_creates_one_that_takes_its_time(name=name, kind="unready", worker="west", pull="0s", wait=0.1)
+    machine.one_does_not_start_on_a_quiet_day(
+        kind="one", pull="0s", is_closed=True, event="", moment=15.0, seconds=20.0
+    )
+
+
+OF_RETRYING_SLOTS: Mapping[str, Callable[[RetryingSlots], None]] = {
+    "one is stopped before there is another place for it": _not_started,
 }
