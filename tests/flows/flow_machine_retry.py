@@ -97,6 +97,10 @@ class RetryWorld(FlowWorld):
         }
         return super()._mirroring_settings()
 
+    async def kill_all_managers(self) -> None:
+        """Until one is started nobody sees what happens."""
+        await self.kill_manager()
+
     async def close_nodes(self, worker: str, *, is_closed: bool) -> None:
         """No pod is bound to a node there, or they are again."""
         await tolerant(self.workers[worker].api.merge(NODE, {"spec": {"unschedulable": is_closed or None}}))
@@ -243,7 +247,7 @@ class Retrying(Everybody):
         if has_manager:
             east.mute_watches(MANAGER, plural="jobs")
         else:
-            await world.kill_manager()
+            await world.kill_all_managers()
         await world.close_nodes("east", is_closed=False)
         await world.change("q", {"spec": {"suspend": False}}, cluster="east")
         await asyncio.sleep(8)

@@ -35,6 +35,10 @@ from mirror.planes.api import Json
 class RetriesBySlots(RetryWorld, SlotWorld):
     """As of ``SlotWorld``: who holds a slot requests places to be tried on, and who assigns keeps them."""
 
+    async def kill_all_managers(self) -> None:
+        for replica in tuple(self.replicas):
+            await self.kill(replica)
+
 
 class RetryingSlotLaws(SlotLaws, RetryLaws):
     """What retries promise, and slots."""
