@@ -117,7 +117,10 @@ async def behind(proxy: Proxy, manager: ManagerProcess, plane: ControlPlane) -> 
 @pytest_asyncio.fixture(loop_scope="session")
 async def breakable(served: Controllers, management: ControlPlane, fresh_namespace: str) -> AsyncIterator[Scene]:
     """The worker ``north`` with both kinds, of one test alone, which may break it."""
-    async with Cluster.start("north", WORKER) as north, operators.running(north, operators=kind_choice.operators()):
+    async with (
+        Cluster.start("north", WORKER) as north,
+        operators.running(north, operators=kind_choice.operators(), planes_end=True),
+    ):
         one = Scene(management, {"north": north}, fresh_namespace)
         await one.make_namespace("north")
         yield one

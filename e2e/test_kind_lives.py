@@ -330,15 +330,27 @@ async def test_managed_by_cannot_be_changed_where_its_definition_or_webhook_sees
 
 @kind_choice.each(of=[MPI_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB])
 async def test_workers_of_kubeflows_are_scaled_while_it_runs(lives: Lives) -> None:
-    """``carry`` of its entry: the worker's operator makes the further pods, and deletes them again."""
+    """``carry`` of its entry: the worker's operator makes the further pods, and deletes them again.
+
+    It may take one that it deletes for a failed one, and the whole for failed then: the others stay in that case.
+    """
     await lives.create(run_for="never")
     worker, _ = await lives.until_running()
     (field,) = (name for name in (await lives.source() or {})["spec"] if name.endswith("ReplicaSpecs"))
-    for replicas in (3, 1):
+
+    async def scale(replicas: int) -> None:
         await lives.scene.client.merge(lives.path(), {"spec": {field: {"Worker": {"replicas": replicas}}}})
 
-        await lives.until(partial(has_workers, replicas))
-        await until(lambda: lives.pods(worker), partial(are_so_many, replicas + 1))
+    async def of_mirror() -> int:
+        found: int = (await lives.mirrors())[worker]["spec"][field]["Worker"]["replicas"]
+        return found
+
+    await scale(3)
+    await lives.until(partial(has_workers, 3))
+    await until(lambda: lives.pods(worker), partial(are_so_many, 4))
+    await scale(1)
+    await until(of_mirror, lambda found: found == 1)
+    await until(lambda: lives.pods(worker), lambda found: len(found) < 4)
     await lives.delete()
     await lives.until_no_pods(worker)
 
