@@ -9,9 +9,13 @@ from __future__ import annotations
 from mirror.embedded.apiserver.managedfields.sets import LEAF, SELF, Items, Set, Shape, Struct, Whole
 
 
-def reconciled(fields: Set, shape: Struct) -> Set:
+def reconciled(node: Set, shape: Struct) -> Set:
     """A manager's set as the schema of today has it; the same object if it fits."""
-    return _struct(fields, shape)
+    found = {}
+    for element, below in _members(node):
+        known = shape.fields.get(element[2:]) if element[0] == "f" else None
+        found[element] = _below(below, known or shape.other)
+    return _changed(node, found)
 
 
 def _below(node: Set, shape: Shape | None) -> Set:
@@ -21,18 +25,10 @@ def _below(node: Set, shape: Shape | None) -> Set:
         case Whole():
             return LEAF
         case Struct() if not shape.is_deduced:
-            return _struct(node, shape)
+            return reconciled(node, shape)
         case Items():
             return _changed(node, {element: _below(below, shape.item) for element, below in _members(node)})
     return node
-
-
-def _struct(node: Set, shape: Struct) -> Set:
-    found = {}
-    for element, below in _members(node):
-        known = shape.fields.get(element[2:]) if element[0] == "f" else None
-        found[element] = _below(below, known or shape.other)
-    return _changed(node, found)
 
 
 def _members(node: Set) -> list[tuple[str, Set]]:
