@@ -105,6 +105,9 @@ class Observer:
         monotonic, now = state.environment.clock.monotonic(), state.environment.clock.now()
         worker = state.workers.get(source.placed) if source.placed else None
         mirror, identity = self._mirror_of(source, worker)
+        if memory.ran and source.placed and memory.ran == state.memories.recorded_uid(source.kind, found):
+            is_there = mirror is not None and mirror.metadata.uid == memory.ran
+            source = replace(source, has_started=source.has_started or not is_there)
         own = mirror if not (is_stale := identity is Identity.NAMESAKE) else None
         sight = _sight(source.placed, worker, now) if source.placed else None
         on_loss = self._on_loss_of(key.namespace)

@@ -54,8 +54,7 @@ class Routes:
         self._clock = state.environment.clock
         self._metrics = state.environment.metrics
         self._sweeps = sweeps
-        self._managed_by = managed_by
-        self._manager = state.manager
+        self._managed_by, self._manager = managed_by, state.manager
         self._doubt = doubt
         self._share, self._follows = state.share, state.share.follows
         self._was_reachable: set[str] = set()
@@ -258,6 +257,8 @@ class Routes:
             is_over = not self._sources.counts_for_worker(key) and kind.summary(source).is_finished
             if not is_over:
                 self._note_end(worker, kind, source, found)
+            if is_gone and not is_over:
+                self._note_gone(worker, kind, source, found)
             if not is_gone and not is_over:
                 self._pending.note_arrival(key)
             if not is_gone or not is_over:
@@ -284,15 +285,23 @@ class Routes:
             if was is not None and was.metadata.uid == mirror.metadata.uid and kind.has_ended_for_now(was):
                 self._memories.set(uid, ended=None, ended_seen_at=0.0, is_failure_untold=False)
             return
-        if self._is_left_behind(worker, kind, source, mirror):
-            return
-        if self._state.comparison.identity_of(kind, source, mirror) not in (Identity.OURS, Identity.UNLABELED):
+        if not self._is_own(worker, kind, source, mirror):
             return
         if was is None:
             seen_at, is_untold = self._clock.monotonic(), has_failed(kind, mirror)
             self._memories.set(uid, ended=mirror, ended_seen_at=seen_at, is_failure_untold=is_untold)
         else:
             self._memories.set(uid, ended=mirror)
+
+    def _note_gone(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> None:
+        """One that had started may leave pods behind, also where its source does not show yet that it had (D11)."""
+        is_news = not kind.never_ends and kind.stored(mirror).has_started and not kind.stored(source).has_started
+        if is_news and self._is_own(worker, kind, source, mirror):
+            self._memories.set(source.metadata.uid, ran=mirror.metadata.uid)
+
+    def _is_own(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> bool:
+        is_ours = self._state.comparison.identity_of(kind, source, mirror) in (Identity.OURS, Identity.UNLABELED)
+        return is_ours and not self._is_left_behind(worker, kind, source, mirror)
 
     def on_pods_change(self, source_uid: str) -> None:
         """The pods of a source on its worker have another trouble than before."""

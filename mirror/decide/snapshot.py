@@ -66,6 +66,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     ended: Object | None = None
     """The mirror as it was seen at its end, until that is stored on the source."""
     ended_seen_at: float = 0.0
+    ran: str = ""  # the uid of a mirror that was gone before its start was stored: its pods may run on (D11)
     relabeled_at: float = float("-inf")
     relabeled_times: int = 0
     """How often our labels were put back without staying."""
@@ -97,15 +98,13 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """Why a held source could not be unsuspended."""
     release_refused_at: float = float("-inf")
     unready_since: float | None = None
-    """Since when some of its pods are not ready, or it has none."""
     steady_since: float | None = None
-    """Since when all of its pods are ready, although others have failed before."""
+    """Since when some of its pods are not ready, or it has none; all are ready, although others have failed before."""
     failures_before: tuple[int, int] | None = None
     """How many of its pods have succeeded, and how many had failed by then, where pods are watched and some have."""
     podless_since: float | None = None
-    """Since when its mirror has no pod although it should."""
     touched_at: float | None = None
-    """When that mirror was last written to, so that its controller looks at it."""
+    """Since when its mirror has no pod although it should; when it was written to, so that its controller looks."""
     waiting_written_at: float = float("-inf")
     reported_reason: str = ""
     """Why it waits, as an event has said, where that could not be written down yet (D25)."""
@@ -169,6 +168,7 @@ class MemoryChange(TypedDict, total=False):
     mirror_uid: str
     ended: Object | None
     ended_seen_at: float
+    ran: str
     relabeled_at: float
     relabeled_times: int
     read_at: float

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from doubles.jobs import condition, job
-from doubles.refusals import forbidden
+from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault
 from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
 
@@ -81,6 +81,27 @@ async def test_it_starts_over_once_no_pod_of_it_runs() -> None:
         world.controller("east").complete("train")
         await manager.settle(5)
         assert "Complete" in world.conditions()
+
+
+@pytest.mark.parametrize(("said", "ends"), [("Recreate", False), ("Fail", True)])
+async def test_one_that_had_started_before_its_source_could_show_it_has_started(said: str, ends: bool) -> None:
+    """Whoever deletes a mirror with ``--cascade=orphan`` leaves its pods: it is not made again beside them (D2)."""
+    async with two_workers() as (world, manager):
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle()
+        world.create(job(annotations={names.ON_MIRROR_LOSS: said}))
+        await manager.settle()
+        uid = uid_on_east(world)
+        world.management.arrange("patch", "jobs/status", Refused(500, "InternalError"), times=4)
+        world.controller("east").start("train")
+        pod(world)
+        world.workers["east"].server.remove("jobs", "train")
+        await manager.settle(60)
+        assert uid_on_east(world) is None
+        assert world.conditions().get("Failed") == ("MirrorLost" if ends else None)
+        end_pod(world)
+        await manager.settle(30)
+        assert (uid_on_east(world) not in (None, uid)) is not ends
 
 
 @pytest.mark.parametrize("said", [{}, {names.ON_MIRROR_LOSS: "Fail"}, {names.ON_MIRROR_LOSS: "recreate"}])

@@ -6,10 +6,13 @@ import asyncio
 
 from flow_machine_base import NAMES
 from flow_machine_moves import LASTING, WORKER, Moving
-from flow_world import job
+from flow_progress import StartOverLaws
+from flow_world import MANAGER, job
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from mirror.embedded.faults.kinds import internal_error
+from mirror.embedded.faults.targets import Which
 from mirror.model import names
 
 
@@ -37,6 +40,35 @@ class StartingOver(Moving):
         self._do(asyncio.sleep(seconds))
         if then == "the manager dies":
             self._do(self._restart_manager(seconds))
+
+    @rule(
+        name=NAMES,
+        said=st.sampled_from(("Recreate", "Fail", None)),
+        worker=WORKER,
+        fails=st.integers(1, 8),
+        gap=st.sampled_from((0.02, 0.1, 0.3, 1.0)),
+        seconds=st.sampled_from((3.0, 20.0, 120.0)),
+    )
+    def somebody_deletes_a_mirror_that_starts_again(
+        self, name: str, said: str | None, worker: str, fails: int, gap: float, seconds: float
+    ) -> None:
+        """Its user has resumed it, that it runs again cannot be stored yet, and its pods are left to run on."""
+        annotations = {names.WORKER_ORDER: worker} | ({names.ON_MIRROR_LOSS: said} if said is not None else {})
+        self._do(self._quiet_day(job(name, annotations=annotations, **LASTING["endless"]), worker))
+        self._do(self._and_wait(self.world.change(name, {"spec": {"suspend": True}}), 5.0))
+        self._do(self._delete_unstored(name, worker, fails, gap, seconds))
+
+    async def _delete_unstored(self, name: str, worker: str, fails: int, gap: float, seconds: float) -> None:
+        storing = Which("patch", "jobs", subresource="status", peer=MANAGER)
+        self.world.management.faults.arrange(internal_error(), storing, times=fails)
+        await self.world.change(name, {"spec": {"suspend": False}})
+        await asyncio.sleep(gap)
+        assert isinstance(self.laws, StartOverLaws)
+        mirror = await self.world.mirror(worker, name) or {"metadata": {"uid": None}}
+        left = [pod for pod, owner in self.laws.running(worker, name).items() if owner == mirror["metadata"]["uid"]]
+        await self.world.delete(name, cluster=worker, propagation="Orphan")
+        await asyncio.sleep(seconds)
+        self.laws.look_beside_orphans(worker, name, left)
 
     async def _restart_manager(self, seconds: float) -> None:
         await self.world.kill_manager()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -137,15 +138,34 @@ class StartOverLaws(DrainingLaws):
             self._wrong(f"D11: {name} starts over although its end was decided")
         if any(where == worker for where, _ in self.live[uid]):
             self._wrong(f"D11: {name} starts over on {worker}, and has a mirror there: {self.live[uid]}")
-        running = [one for one in self._pods_named(worker, namespace, name) if one not in ("Succeeded", "Failed")]
+        phases = [_phase(pod) for pod in self._pods_named(worker, namespace, name)]
+        running = [phase for phase in phases if phase not in ("Succeeded", "Failed")]
         if running:
             self._wrong(f"D11: {name} starts over on {worker}, and has pods there: {running}")
 
-    def _pods_named(self, worker: str, namespace: str, name: str) -> list[str]:
-        """The phases of the pods that were made for a Job of this name."""
+    def running(self, worker: str, name: str, namespace: str = "default") -> dict[str, str]:
+        """The pods that run for a Job of this name, and the uid of the Job that has each; of an orphan nothing."""
+        return {
+            pod["metadata"]["name"]: (pod["metadata"].get("ownerReferences") or [{}])[0].get("uid", "")
+            for pod in self._pods_named(worker, namespace, name)
+            if _phase(pod) == "Running"
+        }
+
+    def look_beside_orphans(self, worker: str, name: str, left: Collection[str]) -> None:
+        """``left``: pods that a mirror of this name had when it went: none may run beside them (D2)."""
+        running = self.running(worker, name)
+        others = [pod for pod, owner in running.items() if owner]
+        if others and not running.keys().isdisjoint(left):
+            self._wrong(f"D2: {name} runs on {worker} as {others} beside what its mirror before has left there")
+
+    def _pods_named(self, worker: str, namespace: str, name: str) -> list[Json]:
+        """The pods that were made for a Job of this name."""
         found = [_decoded(one.raw) for one in self.world.planes[worker].storage.records("pods", namespace)]
-        labelled = [one for one in found if (one["metadata"].get("labels") or {}).get("job-name") == name]
-        return [(one.get("status") or {}).get("phase", "Pending") for one in labelled]
+        return [one for one in found if (one["metadata"].get("labels") or {}).get("job-name") == name]
+
+
+def _phase(pod: Json) -> str:
+    return str((pod.get("status") or {}).get("phase", "Pending"))
 
 
 def moves_of(source: Json | None) -> Moves:

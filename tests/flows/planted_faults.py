@@ -200,6 +200,13 @@ FAULTS = (
         "recreate",
     ),
     PlantedFault(
+        "a mirror that ran unstored had never started",
+        "controllers/routes.py",
+        "ran=mirror.metadata.uid",
+        'ran=""',
+        "recreate",
+    ),
+    PlantedFault(
         "what ran before a move counts as started",
         "controllers/observing.py",
         "has_started=stored.has_started and not stored.waits_after_move,",

@@ -280,9 +280,16 @@ def _vanished(said: str | None, propagation: str) -> Callable[[StartingOver], No
     return history
 
 
+def _ran_unstored(machine: StartingOver) -> None:
+    machine.somebody_deletes_a_mirror_that_starts_again(
+        name="a", said="Recreate", worker="east", fails=8, gap=0.1, seconds=20.0
+    )
+
+
 OF_STARTING_OVER: Mapping[str, Callable[[StartingOver], None]] = {
     "a vanished mirror is made again while its pods run": _vanished("Recreate", "Orphan"),
     "a started Job that may not start over does": _vanished(None, "Background"),
+    "a mirror that ran unstored had never started": _ran_unstored,
 }
 
 
