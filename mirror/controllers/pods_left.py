@@ -1,8 +1,8 @@
-"""Looks whether pods of a mirror that is gone still run (D11). Called by ``writing_mirrors``."""
+"""Looks for pods of a mirror that is gone (D11). Called by ``writing_mirrors``."""
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from mirror.controllers.refusing import refusal_text
 from mirror.controllers.write_context import WriteContext
@@ -14,7 +14,27 @@ from mirror.workers.worker import Worker
 
 JOB_NAME = "job-name"
 """The label that pods of a Job of any uid have: whatever runs under its name counts, also of one made in between."""
+JOB_UID = "controller-uid"
+"""The one that says of which; pods that are left behind keep it."""
 ENDED = ("Succeeded", "Failed")
+
+
+async def note_start(context: WriteContext, seen: Snapshot, worker: Worker, mirror_uid: str) -> None:
+    """Note of a mirror that is gone that it had started, where a pod of it is there and its source shows no start.
+
+    A worker that does not tell is no proof: then it counts as one that had not.
+
+    Raises:
+        KubeError: that could not be asked.
+    """
+    namespace, selector = worker.namespace_of(seen.key.namespace), f"{JOB_UID}={mirror_uid}"
+    pages = list_pages(worker.client, PODS, namespace=namespace, label_selector=selector, limit=1, metadata_only=True)
+    async with aclosing(pages) as listed:
+        with suppress(Forbidden):
+            async for page in listed:
+                if page.objects:
+                    context.state.memories.set(seen.source.uid, ran=mirror_uid)
+                    return
 
 
 async def count_pods_left(context: WriteContext, seen: Snapshot, worker: Worker) -> None:

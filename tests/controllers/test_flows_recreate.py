@@ -21,9 +21,11 @@ ALWAYS = 1_000_000
 RECREATE = {names.ON_MIRROR_LOSS: "Recreate"}
 
 
-def pod(world: World, name: str = "train-x", phase: str = "Running", worker: str = "east", **more: Any) -> None:
+def pod(
+    world: World, name: str = "train-x", phase: str = "Running", worker: str = "east", uid: str | None = "", **more: Any
+) -> None:
     """A pod of the mirror, as its controller makes it."""
-    labels = {"job-name": "train", "batch.kubernetes.io/job-name": "train"}
+    labels = {"job-name": "train", "batch.kubernetes.io/job-name": "train", "controller-uid": uid or ""}
     containers = [{"name": "main", "image": "busybox"}]
     spec = {"containers": containers, "restartPolicy": "Never", "nodeName": "node"}
     world.workers[worker].server.put("pods", {"metadata": {"name": name, "labels": labels}, "spec": spec} | more)
@@ -102,6 +104,42 @@ async def test_one_that_had_started_before_its_source_could_show_it_has_started(
         end_pod(world)
         await manager.settle(30)
         assert (uid_on_east(world) not in (None, uid)) is not ends
+
+
+@pytest.mark.parametrize("phase", ["Running", "Succeeded"])
+async def test_pods_show_that_it_had_started_while_nobody_looked(phase: str) -> None:
+    """The worker was away from before its start until after it was deleted."""
+    async with two_workers() as (world, manager):
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle()
+        world.create(job())
+        await manager.settle()
+        uid = uid_on_east(world)
+        world.workers["east"].go_down()
+        world.controller("east").start("train")
+        pod(world, phase=phase, uid=uid)
+        world.workers["east"].server.remove("jobs", "train")
+        world.workers["east"].restore()
+        await manager.settle(60)
+        assert world.mirrors() == []
+        assert world.conditions()["Failed"] == "MirrorLost"
+
+
+@pytest.mark.parametrize("may_list", [True, False])
+async def test_without_pods_it_is_made_again(may_list: bool) -> None:
+    """One that had not started; and one that may have, where the worker does not tell."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        uid = uid_on_east(world)
+        if not may_list:
+            pod(world, uid=uid)
+            world.workers["east"].arrange("list", "pods", forbidden(), times=ALWAYS)
+        world.workers["east"].server.remove("jobs", "train")
+        await manager.settle(30)
+        assert uid_on_east(world) not in (None, uid)
 
 
 @pytest.mark.parametrize("said", [{}, {names.ON_MIRROR_LOSS: "Fail"}, {names.ON_MIRROR_LOSS: "recreate"}])
