@@ -119,6 +119,7 @@ async def test_pods_show_that_it_had_started_while_nobody_looked(phase: str) -> 
         world.controller("east").start("train")
         pod(world, phase=phase, uid=uid)
         world.workers["east"].server.remove("jobs", "train")
+        world.workers["east"].server.compact()
         world.workers["east"].restore()
         await manager.settle(60)
         assert world.mirrors() == []
