@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 
 from mirror.controllers.refusing import refusal_text
 from mirror.controllers.write_context import WriteContext
+from mirror.decide.recreating import is_to_start_over
 from mirror.decide.snapshot import PodsLeft, Snapshot
 from mirror.kube.errors import Forbidden
 from mirror.kube.resources import PODS
@@ -22,11 +23,14 @@ ENDED = ("Succeeded", "Failed")
 async def note_start(context: WriteContext, seen: Snapshot, worker: Worker, mirror_uid: str) -> None:
     """Note of a mirror that is gone that it had started, where a pod of it is there and its source shows no start.
 
-    A worker that does not tell is no proof: then it counts as one that had not.
+    They are asked for where its user wants that (``Recreate``), or pods are watched: only then the permission is
+    expected. A worker that does not tell is no proof: the mirror counts as one that had not started.
 
     Raises:
         KubeError: that could not be asked.
     """
+    if not seen.source.kind.counts_pods or (worker.pods is None and not is_to_start_over(seen.source)):
+        return
     namespace, selector = worker.namespace_of(seen.key.namespace), f"{JOB_UID}={mirror_uid}"
     pages = list_pages(worker.client, PODS, namespace=namespace, label_selector=selector, limit=1, metadata_only=True)
     async with aclosing(pages) as listed:

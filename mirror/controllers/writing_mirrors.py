@@ -269,7 +269,7 @@ class MirrorWriter:
             await confirm_served(worker.client, seen.source.kind, worker.name)
             mirrors.forget_deleted(namespace, seen.key.name, expected)
             look = Look.ELSEWHERE if mirrors.has_elsewhere(seen.source.found, expected) else Look.GONE
-            if look is Look.GONE and expected and seen.source.kind.counts_pods and not seen.source.has_started:
+            if look is Look.GONE and expected and not seen.source.has_started:
                 await note_start(t, seen, worker, expected)
         else:
             if self._identity(seen, found) in (Identity.OURS, Identity.UNLABELED):

@@ -8,6 +8,7 @@ import pytest
 from doubles.jobs import condition, job
 from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault
+from doubles.watched_pods import watching
 from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
 
 from mirror.decide.snapshot import Policy
@@ -108,36 +109,60 @@ async def test_one_that_had_started_before_its_source_could_show_it_has_started(
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded"])
 async def test_pods_show_that_it_had_started_while_nobody_looked(phase: str) -> None:
-    """The worker was away from before its start until after it was deleted."""
-    async with two_workers() as (world, manager):
-        world.annotate_worker("west", cordoned="true")
-        await manager.settle()
-        world.create(job())
-        await manager.settle()
-        uid = uid_on_east(world)
-        world.workers["east"].go_down()
-        world.controller("east").start("train")
-        pod(world, phase=phase, uid=uid)
-        world.workers["east"].server.remove("jobs", "train")
-        world.workers["east"].server.compact()
-        world.workers["east"].restore()
-        await manager.settle(60)
+    """The worker was away from before its start until after it was deleted; pods are watched, so they may be listed."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world, **watching(world.origin)) as manager:
+        await unseen(world, manager, phase)
         assert world.mirrors() == []
         assert world.conditions()["Failed"] == "MirrorLost"
 
 
-@pytest.mark.parametrize("may_list", [True, False])
-async def test_without_pods_it_is_made_again(may_list: bool) -> None:
-    """One that had not started; and one that may have, where the worker does not tell."""
+async def test_pods_keep_it_from_starting_over_while_they_run() -> None:
     world = World()
     world.add_worker("east")
     async with manager_of(world) as manager:
+        uid = await unseen(world, manager, "Running", RECREATE)
+        assert world.mirrors() == []
+        end_pod(world)
+        await manager.settle(30)
+        assert uid_on_east(world) not in (None, uid)
+        assert counted(manager) == 1
+
+
+async def test_pods_are_not_asked_for_where_nobody_expects_that() -> None:
+    """The permission is for those who watch pods, or want ``Recreate``: without it a mirror is made again."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        uid = await unseen(world, manager, "Running")
+        assert uid_on_east(world) not in (None, uid)
+        assert not [sent for sent in world.workers["east"].sent if "/pods" in sent.path]
+
+
+async def unseen(world: World, manager: RunningManager, phase: str, said: dict[str, str] | None = None) -> str | None:
+    """A mirror starts and is deleted while its worker is away for its watch; the uid."""
+    world.create(job(annotations=said or {}))
+    await manager.settle()
+    uid = uid_on_east(world)
+    world.workers["east"].go_down()
+    world.controller("east").start("train")
+    pod(world, phase=phase, uid=uid)
+    world.workers["east"].server.remove("jobs", "train")
+    world.workers["east"].server.compact()
+    world.workers["east"].restore()
+    await manager.settle(60)
+    return uid
+
+
+async def test_without_pods_it_is_made_again() -> None:
+    """It had not started."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world, **watching(world.origin)) as manager:
         world.create(job())
         await manager.settle()
         uid = uid_on_east(world)
-        if not may_list:
-            pod(world, uid=uid)
-            world.workers["east"].arrange("list", "pods", forbidden(), times=ALWAYS)
         world.workers["east"].server.remove("jobs", "train")
         await manager.settle(30)
         assert uid_on_east(world) not in (None, uid)
