@@ -35,7 +35,7 @@ from mirror.controllers.reading_quotas import read_quotas
 from mirror.controllers.reading_workloads import WorkloadReasons
 from mirror.controllers.refusals import Refusals
 from mirror.controllers.requesting import Candidates, why_there
-from mirror.controllers.returning import Returning
+from mirror.controllers.returning import Returning, has_copy
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
 from mirror.controllers.state import Intake, MirroringState
@@ -284,6 +284,7 @@ def _state(settings: MirroringSettings, workers: Workers, environment: Environme
     policy = settings.placement
     sources = Sources(
         settings.kinds,
+        has_copy=partial(has_copy, workers),
         by_uid=settings.transform.label_pods,
         stalled=policy.uses(Score.READINESS),
         requests=not settings.share.follows,

@@ -103,9 +103,9 @@ class Assigner:
         if self._index.remove(worker):
             self.wake_for(worker)
 
-    def set_load(self, worker: str, recorded: int) -> None:
-        """So many sources are recorded on a worker."""
-        self._index.set_load(worker, recorded)
+    def set_load(self, worker: str, taken: int) -> None:
+        """So many places of a worker are taken (``Sources.taken_on``)."""
+        self._index.set_load(worker, taken)
         self.serve_soon()
 
     def set_stalled(self, worker: str, stalled: int) -> None:

@@ -165,7 +165,7 @@ class Candidates:
             trouble=trouble_of(worker),
             capacity=spec.capacity if Filter.CAPACITY in self.policy.filters else None,
             weight=spec.weight,
-            load=self.sources.load_of(worker.name),
+            load=self.sources.taken_on(worker.name),
             stalled=self.sources.stalled_of(worker.name),
             namespace_rules=NamespaceRules(
                 globs=spec.namespaces,

@@ -11,6 +11,7 @@ from mirror.controllers.refusing import was_certainly_not_done
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.moving import is_completed_copy, why_uncounted
+from mirror.kinds.asking import was_moved
 from mirror.kinds.base import Kind, StatusSummary
 from mirror.kube import requests
 from mirror.kube.errors import ApiError, KubeError, NotFound, ServerFailure
@@ -20,6 +21,7 @@ from mirror.model.keys import MirrorKey, SourceKey
 from mirror.model.moves import FENCED, LeftBehind, is_left_behind
 from mirror.model.views import COMPLETE
 from mirror.runtime.events import NORMAL, WARNING, Regarding
+from mirror.workers.known_workers import Workers
 from mirror.workers.worker import Worker
 
 
@@ -178,3 +180,22 @@ def breach(kind: Kind, found: Object, worker: str, promise: str) -> str:
 def is_left_behind_on(worker: str, mirror: Object, summary: StatusSummary) -> bool:
     """Whether an object with a source's labels is what that source left on a worker."""
     return is_left_behind(summary.left_behind, worker=worker, uid=mirror.metadata.uid, placed=summary.placed)
+
+
+def is_left_on(worker: str, kind: Kind, source: Object | None, found: Object) -> bool:
+    """Whether a source was moved from a worker and has left this object there (D14)."""
+    if source is None or not was_moved(source):
+        return False
+    return is_left_behind_on(worker, found, kind.summary(source))
+
+
+def has_copy(workers: Workers, kind: Kind, source: Object, name: str) -> bool:
+    """Whether a worker has something now that a source has left there, and that may run: it takes a place."""
+    worker, metadata = workers.get(name), source.metadata
+    if worker is None:
+        return False
+    found = worker.mirrors_of(kind).get(worker.namespace_of(metadata.namespace), metadata.name)
+    if found is None or found.labels.get(names.SOURCE_UID) != metadata.uid:
+        return False
+    may_run = not (kind.is_suspended(found) or kind.summary(found).is_finished)
+    return may_run and is_left_behind_on(name, found, kind.summary(source))

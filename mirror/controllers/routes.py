@@ -7,7 +7,7 @@ from functools import partial
 
 from mirror.controllers.due_sweeps import DueSweeps
 from mirror.controllers.misspelt import Misspelt
-from mirror.controllers.returning import is_left_behind_on
+from mirror.controllers.returning import is_left_on
 from mirror.controllers.source_changes import carries_other_metadata, has_request, withdraws_request
 from mirror.controllers.sources import source_key
 from mirror.controllers.state import MirroringState
@@ -23,6 +23,7 @@ from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
 from mirror.model.reasons import Reason
 from mirror.runtime.informer import Change
+from mirror.runtime.store import name_of
 from mirror.workers.connection import State
 from mirror.workers.worker import Worker
 
@@ -243,6 +244,8 @@ class Routes:
             return
         namespace = worker.source_namespace_of(found.metadata.namespace)
         source = self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
+        if source is not None:
+            self._sources.look_at_copies(kind, name_of(source))
         self._name_keys(worker, kind, source, found, change, is_gone=new is None)
         if namespace:
             self._history.touch(SourceKey(kind.name, namespace, found.metadata.name))
@@ -264,16 +267,9 @@ class Routes:
             if not is_gone or not is_over:
                 (self._intake.look if change is Change.LISTED else self._intake.add)(key)
         is_others = source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID)
-        if is_others or self._is_left_behind(worker, kind, source, found):
+        if is_others or is_left_on(worker.name, kind, source, found):
             name = self._intake.look if change is Change.LISTED else self._intake.add
             name(MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name))
-
-    @staticmethod
-    def _is_left_behind(worker: Worker, kind: Kind, source: Object | None, found: Object) -> bool:
-        """Whether a source was moved from this worker and has left this object there (D14)."""
-        if source is None or not was_moved(source):
-            return False
-        return is_left_behind_on(worker.name, found, kind.summary(source))
 
     def _note_end(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> None:
         """An end that was seen is stored in any case, so it is kept until then (D7)."""
@@ -301,7 +297,7 @@ class Routes:
 
     def _is_own(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> bool:
         is_ours = self._state.comparison.identity_of(kind, source, mirror) in (Identity.OURS, Identity.UNLABELED)
-        return is_ours and not self._is_left_behind(worker, kind, source, mirror)
+        return is_ours and not is_left_on(worker.name, kind, source, mirror)
 
     def on_pods_change(self, source_uid: str) -> None:
         """The pods of a source on its worker have another trouble than before."""
@@ -368,6 +364,7 @@ class Routes:
         self._last_reported.pop(worker, None)
         self._refusals.forget_worker(worker)
         self._sweeps.discard(worker)
+        self._sources.look_at_copies_on(worker)
 
     def begin_leading(self) -> None:
         """From now on changes name keys; everything that is there is looked at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from mirror.kinds.base import Kind
@@ -17,7 +17,8 @@ from mirror.runtime.store import EVERYWHERE, IndexFunction, Name, Store
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
 BY_WORKER = "worker"
-# The index of sources that have left something on a worker that they were moved from (D14): always the same value.
+# The index of sources that have left something on a worker that they were moved from (D14): this value, which is no
+# name, and each worker where such a copy may run now.
 LEFT_BEHIND = "left behind"
 # The index of sources that a CronJob made, that may run and have not started: the value is always the same.
 UNSTARTED = "unstarted"
@@ -32,13 +33,15 @@ REQUESTED = "requested"
 # The index of sources whose pods do not become ready, by worker, where placement counts them.
 STALLED = "stalled"
 # The indexes of which it is counted over all kinds how many each value has.
-_COUNTED = frozenset((BY_WORKER, SPREAD, STALLED))
+_COUNTED = frozenset((BY_WORKER, LEFT_BEHIND, SPREAD, STALLED))
+HasCopy = Callable[[Kind, Object, str], bool]
+"""Whether a worker has a copy now that a source has left behind there, and that may run."""
 
 
 class Counts(Protocol):
     """Who follows how many sources are on each worker (``assigning``)."""
 
-    def set_load(self, worker: str, recorded: int) -> None: ...
+    def set_load(self, worker: str, taken: int) -> None: ...
 
     def set_stalled(self, worker: str, stalled: int) -> None: ...
 
@@ -48,8 +51,19 @@ class Counts(Protocol):
 class Sources:
     """All of them; a key says of which kind one is."""
 
-    def __init__(self, kinds: Kinds, *, by_uid: bool = False, stalled: bool = False, requests: bool = False) -> None:
-        """Whether these are asked: ``key_of_uid``, ``stalled_of``, ``may_be_requested``."""
+    def __init__(
+        self,
+        kinds: Kinds,
+        *,
+        has_copy: HasCopy = lambda kind, source, worker: False,
+        by_uid: bool = False,
+        stalled: bool = False,
+        requests: bool = False,
+    ) -> None:
+        """``has_copy``: asked when a source changes, and again when somebody says so (``look_at_copies``).
+
+        The rest: whether these are asked: ``key_of_uid``, ``stalled_of``, ``may_be_requested``.
+        """
         self.kinds = kinds
         self._counts: Counts | None = None
         # By index and value, over all kinds, where there is any: placing asks for each worker. Invariant: the sum of
@@ -59,7 +73,7 @@ class Sources:
         more |= {REQUESTED: _requested} if requests else {}
         self._stores = {
             kind.name: Store(
-                indexes_of(kind) | more | ({STALLED: _stalled_of(kind)} if stalled else {}),
+                indexes_of(kind, has_copy) | more | ({STALLED: _stalled_of(kind)} if stalled else {}),
                 on_count=self._on_count,
                 rest=Rest(),
             )
@@ -121,6 +135,22 @@ class Sources:
         """How many sources count for a worker: suspended ones too, finished ones not (D21)."""
         return self._totals.get((BY_WORKER, worker), 0)
 
+    def taken_on(self, worker: str) -> int:
+        """How many places of a worker are taken: by those, and by copies that others have left there (D14)."""
+        return self.load_of(worker) + self._totals.get((LEFT_BEHIND, worker), 0)
+
+    def look_at_copies(self, kind: Kind, name: Name) -> None:
+        """What a source has left behind on some worker may have come or gone."""
+        store = self._stores[kind.name]
+        if store.values(LEFT_BEHIND, name):
+            store.index_again(LEFT_BEHIND, name)
+
+    def look_at_copies_on(self, worker: str) -> None:
+        """The same for all that have left something on a worker, which is none any more."""
+        for store in self._stores.values():
+            for name in store.names(LEFT_BEHIND, worker):
+                store.index_again(LEFT_BEHIND, name)
+
     def stalled_of(self, worker: str) -> int:
         """How many of those wait for their pods to become ready; 0 if nobody counts."""
         return self._totals.get((STALLED, worker), 0)
@@ -172,8 +202,8 @@ class Sources:
             del self._totals[index, value]
         if (counts := self._counts) is None:
             return
-        if index == BY_WORKER:
-            counts.set_load(value, count)
+        if index in (BY_WORKER, LEFT_BEHIND):
+            counts.set_load(value, self.taken_on(value))
         elif index == STALLED:
             counts.set_stalled(value, count)
         else:
@@ -186,7 +216,7 @@ def source_key(kind: Kind, found: Object) -> SourceKey:
     return SourceKey(kind.name, found.metadata.namespace, found.metadata.name)
 
 
-def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
+def indexes_of(kind: Kind, has_copy: HasCopy = lambda kind, source, worker: False) -> dict[str, IndexFunction]:
     """How sources of this kind are found."""
 
     def by_worker(found: Object) -> tuple[str, ...]:
@@ -197,7 +227,8 @@ def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
         return (UNSTARTED,) if kind.is_awaited_by_cron_job(found) else ()
 
     def left_behind(found: Object) -> tuple[str, ...]:
-        return (LEFT_BEHIND,) if kind.summary(found).left_behind else ()
+        workers = {left.worker for left in kind.summary(found).left_behind}
+        return (LEFT_BEHIND, *(one for one in sorted(workers) if has_copy(kind, found, one))) if workers else ()
 
     def by_reason(found: Object) -> tuple[str, ...]:
         reason = kind.summary(found).reason

@@ -121,11 +121,11 @@ class WorkerIndex:
         self.facts.remove(name)
         return True
 
-    def set_load(self, name: str, recorded: int) -> None:
-        """So many sources are recorded on a worker now; one that is not registered is ignored."""
+    def set_load(self, name: str, taken: int) -> None:
+        """So many places of a worker are taken now; one that is not registered is ignored."""
         entry = self._entries.get(name)
-        if entry is not None and entry.candidate.load != recorded:
-            entry.candidate = replace(entry.candidate, load=recorded)
+        if entry is not None and entry.candidate.load != taken:
+            entry.candidate = replace(entry.candidate, load=taken)
             self._judge(entry)
 
     def set_stalled(self, name: str, stalled: int) -> None:

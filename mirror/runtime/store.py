@@ -120,6 +120,14 @@ class Store:
                 self._index(index, name, values)
         return unpack(old) if isinstance(old, Packed) else old
 
+    def index_again(self, index: str, name: Name) -> None:
+        """What an index function says of an object depends on something else that has changed."""
+        found = self.get(*name)
+        function = next(function for one, function, _ in self._functions if one == index)
+        values = tuple(function(found)) if found is not None else ()
+        if values != self.values(index, name):
+            self._index(index, name, values)
+
     def remove(self, name: Name) -> Object | None:
         """Forget an object; return it if it was there."""
         old = self._objects.pop(name, None)

@@ -7,7 +7,9 @@ from itertools import pairwise
 
 import pytest
 from controllers.test_flows_moves import MINUTE, RESCHEDULE, moved_message, running_on_east
-from doubles.jobs import Body, job
+from doubles.jobs import Body, condition, job
+from doubles.managers import HOME
+from doubles.refusals import Refused
 from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
 
 from mirror.model import names
@@ -185,3 +187,54 @@ async def test_a_foreign_job_has_the_name_on_the_only_other_worker() -> None:
         world.controller("east").complete("train")
         await manager.settle(5)
         assert "Complete" in world.conditions()
+
+
+async def test_copies_that_were_left_behind_take_places_until_they_are_gone() -> None:
+    """A worker that is back has the old copies for a while: what it may hold is not more for that."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await running_on_east(world, manager)
+        world.annotate_worker("east", capacity="1")
+        world.workers["east"].go_down()
+        await manager.settle(16 * MINUTE)
+        assert world.placed() == "west"
+        world.workers["east"].restore()
+        world.workers["east"].arrange("delete", "jobs", Refused(500, "InternalError"), times=10_000)
+        world.create(job("next", annotations={names.WORKER_SELECTOR: "name=east"}))
+        await manager.settle(30)
+        assert world.mirrors("train") == ["east", "west"]
+        assert (world.placed("next"), world.annotation(WAITING, "next")) == (
+            None,
+            "every eligible worker is at capacity",
+        )
+        world.workers["east"].restore()
+        await manager.settle(MINUTE)
+        assert world.mirrors("train") == ["west"]
+        assert world.placed("next") == "east"
+
+
+@pytest.mark.parametrize("how", ["its Secret goes and comes back", "its copies end", "its copies are suspended"])
+async def test_what_runs_there_no_more_takes_no_place(how: str) -> None:
+    """Copies that are suspended may stay for long (``workers.losers``)."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await running_on_east(world, manager)
+        world.workers["east"].go_down()
+        await manager.settle(16 * MINUTE)
+        world.workers["east"].restore()
+        world.workers["east"].arrange("delete", "jobs", Refused(500, "InternalError"), times=10_000)
+        world.annotate_worker("east", capacity="1")
+        await manager.settle(2)
+        if how == "its copies end":
+            at = world.management.clock.text()
+            ends = [condition(one, at, reason="BackoffLimitExceeded") for one in ("FailureTarget", "Failed")]
+            status = world.mirror("east")["status"]
+            world.controller("east").set("train", status | {"active": 0, "ready": 0, "failed": 1, "conditions": ends})
+        elif how == "its copies are suspended":
+            world.workers["east"].server.edit("jobs", "train", lambda body: body["spec"].update(suspend=True))
+        else:
+            world.management.server.remove("secrets", "east", HOME)
+            await manager.settle(2)
+            world.workers["east"].server.remove("jobs", "train")
+            world.register("east", annotations={"capacity": "1"})
+        world.create(job("next", annotations={names.WORKER_SELECTOR: "name=east"}))
+        await manager.settle(20)
+        assert world.placed("next") == "east"
