@@ -14,7 +14,7 @@ from mirror.controllers.state import MirroringState
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.ending import has_failed
 from mirror.decide.identity import Identity
-from mirror.kinds.asking import asks_us_alone, is_ours, manager_of, was_moved
+from mirror.kinds.asking import asks_us_alone, is_ours, manager_of, was_moved, was_retried
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.queueing import is_reset
 from mirror.kube.objects import Meta, Object
@@ -290,9 +290,12 @@ class Routes:
             self._memories.set(uid, ended=mirror)
 
     def _note_gone(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> None:
-        """One that had started may leave pods behind, also where its source does not show yet that it had (D11)."""
+        """One that had started may leave pods behind, also where its source does not show yet that it had (D11).
+
+        Not one of which nothing ran, whatever it says: that was proved before we deleted it (D31).
+        """
         is_news = not kind.never_ends and kind.stored(mirror).has_started and not kind.stored(source).has_started
-        if is_news and self._is_own(worker, kind, source, mirror):
+        if is_news and not was_retried(source) and self._is_own(worker, kind, source, mirror):
             self._memories.set(source.metadata.uid, ran=mirror.metadata.uid)
 
     def _is_own(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> bool:

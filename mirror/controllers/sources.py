@@ -195,7 +195,7 @@ class Sources:
                     yield SourceKey(kind, *name)
 
     def _on_count(self, index: str, value: str, by: int) -> None:
-        if index not in _COUNTED:
+        if index not in _COUNTED or value == LEFT_BEHIND:
             return
         count = self._totals[index, value] = self._totals.get((index, value), 0) + by
         if not count:
