@@ -100,14 +100,11 @@ class Observer:
         state = self._state
         if (found := state.sources.get(key)) is None:
             return None
-        source = source_of(state.sources.kinds[key.kind], found)
-        memory = state.memories.of(source.uid)
+        memory = state.memories.of((source := source_of(state.sources.kinds[key.kind], found)).uid)
         monotonic, now = state.environment.clock.monotonic(), state.environment.clock.now()
         worker = state.workers.get(source.placed) if source.placed else None
         mirror, identity = self._mirror_of(source, worker)
-        if memory.ran and source.placed and memory.ran == state.memories.recorded_uid(source.kind, found):
-            is_there = mirror is not None and mirror.metadata.uid == memory.ran
-            source = replace(source, has_started=source.has_started or not is_there)
+        source = self._as_it_ran(source, mirror, memory) if memory.ran else source
         own = mirror if not (is_stale := identity is Identity.NAMESAKE) else None
         sight = _sight(source.placed, worker, now) if source.placed else None
         on_loss = self._on_loss_of(key.namespace)
@@ -314,6 +311,12 @@ class Observer:
         if isinstance(mirror, Partial) and identity is not Identity.NAMESAKE and worker.name == source.placed:
             return None, None  # ``preparing`` could not read it: its worker is unreachable
         return mirror, identity
+
+    def _as_it_ran(self, source: Source, mirror: Object | None, memory: Memory) -> Source:
+        """It has started where its mirror had, which is gone since (D11)."""
+        is_its = bool(source.placed) and memory.ran == self._state.memories.recorded_uid(source.kind, source.found)
+        is_gone = mirror is None or mirror.metadata.uid != memory.ran
+        return replace(source, has_started=True) if is_its and is_gone else source
 
     def _held_because(self, source: Source, mirror: Object | None) -> str:
         """What the queue of its worker says, where it holds the mirror."""

@@ -204,7 +204,7 @@ async def test_copies_that_were_left_behind_take_places_until_they_are_gone() ->
         assert world.mirrors("train") == ["east", "west"]
         assert (world.placed("next"), world.annotation(WAITING, "next")) == (
             None,
-            "every eligible worker is at capacity",
+            "east: at capacity; …and 1 more: labels do not match worker-selector",
         )
         world.workers["east"].restore()
         await manager.settle(MINUTE)

@@ -56,6 +56,7 @@ OTHERWISE = {
     "test_a_dead_worker_gets_nothing_new": "looks at what the only manager knows",
     "test_nothing_moves_in_the_first_minute_of_a_leader": "here it is over when the flow begins",
     "test_a_manager_restarts": "the same: a lease is due",
+    "test_copies_that_were_left_behind_take_places_until_they_are_gone": "who assigns does not see them",
     "test_nothing_but_the_text_is_written_while_there_is_no_place": "the record says that another worker is wanted",
 }
 """Flows that look at what is another's with several managers."""

@@ -282,7 +282,7 @@ def _vanished(said: str | None, propagation: str) -> Callable[[StartingOver], No
 
 def _ran_unstored(machine: StartingOver) -> None:
     machine.somebody_deletes_a_mirror_that_starts_again(
-        name="a", said="Recreate", worker="east", fails=8, gap=0.1, seconds=20.0
+        name="a", said=None, worker="east", fails=8, gap=0.1, seconds=20.0
     )
 
 
