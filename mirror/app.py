@@ -22,7 +22,7 @@ from mirror.kube.fields import stores_field
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.endings import CannotStart
-from mirror.runtime import cyclic_gc
+from mirror.runtime import cyclic_gc, large_blocks
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import Leadership, LeaseSettings
@@ -79,6 +79,7 @@ async def run(
                 _http_services(settings, management, manager, on_page),
             ):
                 cyclic_gc.tune()
+                large_blocks.give_back()
                 on_listening(port)
                 log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
                 await manager.run(stop)

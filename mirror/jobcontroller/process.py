@@ -32,7 +32,7 @@ from mirror.kube.objects import Object
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.model.endings import CannotStart
-from mirror.runtime import cyclic_gc
+from mirror.runtime import cyclic_gc, large_blocks
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.environment import Environment
@@ -132,6 +132,7 @@ async def run(
         health: dict[str, Check] = {"loop": lambda: (True, "alive")}
         async with serve(settings.listen, metrics=metrics, health=health, readiness=part.checks()) as port:
             cyclic_gc.tune()
+            large_blocks.give_back()
             on_listening(port)
             log.info("started", listen=f"{settings.listen[0]}:{port}", server=client.server)
             async with asyncio.TaskGroup() as scope:

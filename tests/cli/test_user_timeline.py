@@ -178,6 +178,17 @@ def test_what_the_manager_tells_wins_and_is_completed() -> None:
     ]
 
 
+def test_a_status_without_words_does_not_say_what_came_later() -> None:
+    """Of kinds whose status says nothing at first: the Job's own step is of another moment."""
+    told = (
+        Moment(at=at(2), kind="Status", text="", worker="east"),
+        Moment(at=at(20), kind="Status", text="Suspended", worker="east"),
+    )
+    found = job(PLACED, condition("Suspended", 20, reason="JobSuspended"))
+    moments = timeline(JOB, found, [], told)
+    assert [(one.at, one.text) for one in moments if one.kind == "Status"] == [(at(2), ""), (at(20), "Suspended")]
+
+
 def test_moves_that_the_manager_forgot_are_still_told() -> None:
     """Its timeline has the last one; each had an event."""
     earlier = "moved from west to east (move 1); the copy on west may still run"

@@ -66,8 +66,8 @@ def _begins_any(text: str, texts: Iterable[str]) -> bool:
 
 
 def _completed(moment: Moment, own: Sequence[Moment]) -> Moment:
-    """An entry that the manager reports without a text, with the text of the Job."""
-    if moment.text:
+    """An entry that the manager reports without a text, with that of the Job, where that has one of its kind."""
+    if moment.text or moment.kind not in _ONCE:
         return moment
     texts = (one.text for one in own if one.kind == moment.kind and one.worker in ("", moment.worker))
     return msgspec.structs.replace(moment, text=next(texts, ""))

@@ -307,7 +307,9 @@ class DeclaredKind:
         if end:
             return "Finished", ": ".join(filter(None, (end, self._form.end_reason(status))))
         true = (views.text(one.get("type")) for one in lists.of(status) if one.get("status") == "True")
-        return "Status", ", ".join(one for one in true if not one.startswith(names.PREFIX))
+        said = ", ".join(one for one in true if not one.startswith(names.PREFIX)) or self._form.words_of(status)
+        numbers = zip(("active", "succeeded", "failed"), self._form.counted(status), strict=True)
+        return "Status", said or ", ".join(f"{name} {count}" for name, count in numbers if count)
 
     def steps(self, found: Object) -> Sequence[Moment]:
         listed = lists.of(self._status(found))

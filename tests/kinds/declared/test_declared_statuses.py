@@ -269,6 +269,25 @@ def test_a_lost_mirror_ends_it_in_the_kinds_own_words(name: str) -> None:
     assert kind.seconds_since_end(lost, NOW) == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "status", "text"),
+    [
+        ("JobSet", {"conditions": [PLACED, {"type": "Suspended", "status": "True"}]}, "Suspended"),
+        (
+            "JobSet",
+            {"replicatedJobsStatus": [{"name": "a", "active": 2}, {"name": "b", "succeeded": 1}]},
+            "active 2, succeeded 1",
+        ),
+        ("PyTorchJob", {"replicaStatuses": {"Worker": {"active": 2, "failed": 1}}}, "active 2, failed 1"),
+        ("AppWrapper", {"phase": "Resuming"}, "phase is Resuming"),
+        ("TaskRun", {}, ""),
+    ],
+)
+def test_a_status_on_its_way_in_a_timeline(name: str, status: Json, text: str) -> None:
+    """By its conditions, else by what its kind says of itself, else by what it counts."""
+    assert built_in_kind(name).describe(status) == ("Status", text)
+
+
 @pytest.mark.parametrize("name", [one for one in built_in() if built_in()[one].done.never])
 def test_one_that_never_ends_begins_anew_where_its_mirror_is_lost(name: str) -> None:
     """D8, D11: nothing of what ran is shown, it is where it was, and nothing is said to have started."""
