@@ -103,11 +103,13 @@ class FencingLaws(MovingLaws):
         """A copy that was taken back has one that ends, whether its source says so again by then or not."""
         return names.FENCE in (self.mirrors.get(uid, {}).get("metadata", {}).get("annotations") or {})
 
-    def _look_at_time(self, name: str, before: str, request: Request) -> None:
-        """One that is declared dead is waited for no longer."""
+    def _look_at_time(self, before: str, new: Json, request: Request) -> None:
+        """One on a worker that is declared dead, or whose copy has ended by its lease, waits for nothing (14)."""
         assert isinstance(self.world, FencingWorld)
-        if before not in self.world.declared_dead:
-            super()._look_at_time(name, before, request)
+        left = [one.uid for one in moves_of(new).left_behind if one.worker == before]
+        ended = conditions(self.mirrors.get(left[-1])) if left and self._has_lease(left[-1]) else {}
+        if before not in self.world.declared_dead and not set(_BY_DEADLINE) & ended.items():
+            super()._look_at_time(before, new, request)
 
     def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         if new is not None and new["spec"].get("activeDeadlineSeconds") is None and request.peer == MANAGER:

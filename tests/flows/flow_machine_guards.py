@@ -74,8 +74,9 @@ class GuardLaws(MovingLaws):
         said = (new["metadata"].get("annotations") or {}).get(names.ON_WORKER_LOSS)
         return said == OnLoss.RESCHEDULE or (said is None and OnLoss.RESCHEDULE in self.world.said_of_late())
 
-    def _look_at_time(self, name: str, before: str, request: Request) -> None:
-        super()._look_at_time(name, before, request)
+    def _look_at_time(self, before: str, new: Json, request: Request) -> None:
+        super()._look_at_time(before, new, request)
+        name = new["metadata"]["name"]
         count = next((moves_of(one).count for one in self.sources.values() if one["metadata"]["name"] == name), 0)
         if count >= MOVE_LIMIT:
             self._wrong(f"D14: {name} was moved although it has been moved {count} times")

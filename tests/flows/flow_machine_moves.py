@@ -131,7 +131,7 @@ class MovingLaws(StartOverLaws):
             self._wrong(f"D14: {name} was moved although its user has suspended it")
         if {"FailureTarget", "SuccessCriteriaMet"} & conditions(old).keys():
             self._wrong(f"D14: {name} was moved although its end was decided")
-        self._look_at_time(name, before, request)
+        self._look_at_time(before, new, request)
         self.on_move(name)
 
     def _may_move(self, before: str, old: Json, new: Json) -> bool:
@@ -139,8 +139,8 @@ class MovingLaws(StartOverLaws):
         annotations = new["metadata"].get("annotations") or {}
         return annotations.get(names.ON_WORKER_LOSS) == OnLoss.RESCHEDULE
 
-    def _look_at_time(self, name: str, before: str, request: Request) -> None:
-        world = self.world
+    def _look_at_time(self, before: str, new: Json, request: Request) -> None:
+        world, name = self.world, new["metadata"]["name"]
         assert isinstance(world, MovingWorld)
         if (led_for := world.led_for_seconds(request)) < AFTER_TAKING_OVER_SECONDS:
             self._wrong(f"D14: {name} was moved {led_for} s after its manager began")
