@@ -90,6 +90,9 @@ def _renewed(story: Story, version: Version) -> tuple[str, _Renewal] | None:
         return None
     process = holder.rpartition("_")[0]
     since = story.stored_since(MANAGEMENT, version.at) - LATE_SECONDS
+    for name, began, ended in story.broken(_manager(process)):
+        if name in _HOLD_UP and began <= version.at and since <= ended + LATE_SECONDS:
+            since = min(since, began - LATE_SECONDS)  # it was sent before, by the clock of then
     ahead = min(story.ahead_between(_manager(process), since, version.at))
     renewed_at = datetime.fromisoformat(spec["renewTime"]).timestamp() - ahead
     return process, _Renewal(version.at, renewed_at + spec["leaseDurationSeconds"])

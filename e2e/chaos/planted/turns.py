@@ -78,6 +78,17 @@ def renewed_while_its_clock_jumps(draft: Draft) -> None:
     draft.add(wrote(14, "patch", "east", process=ONE))
 
 
+def renewed_on_a_way_that_stalls_while_its_clock_is_set(draft: Draft) -> None:
+    """The renewal was sent by the clock of before, and comes with what was sent beside it."""
+    good_life(draft)
+    draft.add(ClockSet(BASE + 1, "manager-0", -20.0))
+    renews(draft, 10, ONE, renewed_at=-10)
+    broken_from(draft, 11, 17.2, "stall", "manager-0")
+    draft.add(ClockSet(BASE + 13.6, "manager-0", 0.0))
+    renews(draft, 17.6, ONE, renewed_at=-8.6)
+    draft.add(wrote(17.6, "patch", "management", process=ONE))
+
+
 # -- planted -----------------------------------------------------------------------------------------------------------
 
 
@@ -166,6 +177,7 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     refused_after_its_lease,
     renewed_by_a_clock_that_is_behind,
     renewed_while_its_clock_jumps,
+    renewed_on_a_way_that_stalls_while_its_clock_is_set,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     written_after_its_lease: {"in-turn"},
