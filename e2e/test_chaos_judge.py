@@ -17,17 +17,19 @@ from e2e.chaos.counting import summary
 from e2e.chaos.history import EraBegun, Fault, Restored
 from e2e.chaos.judging import RULES, judge
 from e2e.chaos.kinds import DRILL, KINDS, MirroredKind
-from e2e.chaos.planted import copies, deletions, ends, kinds, losers, moves, operators, sizes, statuses, turns
+from e2e.chaos.planted import copies, deletions, ends, kinds, losers, moves, operators, pods, sizes, statuses, turns
 from e2e.chaos.planted.writing import BASE, Draft, good_life, moved, wrote
 from e2e.chaos.story import tell
 
 Plant = Callable[[Draft], None]
 ROOMS = (copies, deletions, ends, losers, moves, operators, statuses, turns)
 GOOD: tuple[Plant, ...] = tuple(plant for room in ROOMS for plant in room.GOOD)
-ROOMS_OF_JOBS = (deletions, ends, operators, sizes)
+ROOMS_OF_JOBS = (deletions, ends, operators, pods, sizes)
 GOOD_OF_JOBS: tuple[Plant, ...] = tuple(plant for room in ROOMS_OF_JOBS for plant in room.GOOD_OF_JOBS)
 PLANTED: dict[Plant, set[str]] = {plant: broken for room in ROOMS for plant, broken in room.PLANTED.items()}
-PLANTED_OF_JOBS: dict[Plant, set[str]] = {**ends.PLANTED_OF_JOBS, **operators.PLANTED_OF_JOBS, **sizes.PLANTED_OF_JOBS}
+PLANTED_OF_JOBS: dict[Plant, set[str]] = {
+    plant: broken for room in (ends, operators, pods, sizes) for plant, broken in room.PLANTED_OF_JOBS.items()
+}
 
 
 def named(plant: Callable[..., None]) -> str:
@@ -123,7 +125,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "ends: CompletionsReached 1",
         "judged: one-copy 1, second-copy 1, recorded-first 2, foreign 2, deleted-rightly 2, left-behind 2, "
         "never-back 4, true-end 1, ended 1",
-        "nothing to judge: in-turn, moves, closed, seed, lease, capacity, log",
+        "nothing to judge: pods, in-turn, moves, closed, seed, lease, capacity, log",
     ]
 
 

@@ -51,7 +51,7 @@ class Version(msgspec.Struct, frozen=True, tag="version"):
     key: str
     """``NAMESPACE/NAME``."""
     body: Json | None = None
-    """Without what no rule asks for; of a Secret or a Namespace only its metadata. None: deleted."""
+    """Without what no rule asks for, as ``recording.kept`` has it. None: deleted."""
 
 
 class Request(msgspec.Struct, frozen=True, tag="request"):

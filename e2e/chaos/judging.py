@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from e2e.chaos import rules_deletions, rules_mirrors, rules_moves, rules_operators, rules_sources, rules_turns
+from e2e.chaos import (
+    rules_deletions,
+    rules_mirrors,
+    rules_moves,
+    rules_operators,
+    rules_pods,
+    rules_sources,
+    rules_turns,
+)
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Record
 from e2e.chaos.story import Story, tell
 
 RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "one-copy": rules_mirrors.one_copy,
+    "pods": rules_pods.pods_of_one_copy,
     "second-copy": rules_mirrors.second_copies_have_a_reason,
     "recorded-first": rules_mirrors.recorded_first,
     "foreign": rules_mirrors.nothing_foreign,

@@ -20,6 +20,7 @@ from e2e.chaos import history
 from e2e.chaos.etcd import Compacted, Etcd, Stored
 from e2e.chaos.history import Fault, Json, Record, Request, Restored, Version
 from e2e.chaos.kinds import KINDS
+from e2e.chaos.lives import PODS
 from e2e.chaos.own_machine import process_of
 
 _READS = ("get", "list", "watch")
@@ -132,10 +133,13 @@ class Recorder:
 
 
 def kept(resource: str, body: Json) -> Json:
-    """What rules ask for: of what is no kind of ``KINDS`` only metadata, as of a Secret, and a Lease's spec."""
+    """What rules ask for: of what is no kind of ``KINDS`` only metadata, as of a Secret, but for Leases and pods."""
     metadata = {key: value for key, value in body["metadata"].items() if key in _FIELDS}
     if resource == "leases":
         return {"metadata": metadata, "spec": body.get("spec", {})}
+    if resource == PODS:
+        node, phase = body["spec"].get("nodeName", ""), body.get("status", {}).get("phase", "")
+        return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
     if resource not in KINDS:
         return {"metadata": metadata}
     spec = {key: value for key, value in body["spec"].items() if key not in KINDS[resource].left_out}

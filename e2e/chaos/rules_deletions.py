@@ -11,6 +11,7 @@ from datetime import datetime
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Request
 from e2e.chaos.kinds import condition
+from e2e.chaos.lives import Life
 from e2e.chaos.reading import (
     annotation,
     has_proved_unstarted,
@@ -21,7 +22,7 @@ from e2e.chaos.reading import (
     placed_on,
     recorded_uid,
 )
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
 from mirror.model import names
 
 

@@ -11,6 +11,7 @@ from itertools import combinations, pairwise
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Request
+from e2e.chaos.lives import Life
 from e2e.chaos.reading import (
     annotation,
     has_proved_unstarted,
@@ -20,7 +21,7 @@ from e2e.chaos.reading import (
     moves_of,
     placed_on,
 )
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story, may_have_met
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story, may_have_met
 from mirror.model import names
 
 FENCE_SECONDS = 180.0
@@ -119,7 +120,7 @@ def _overlap(story: Story, source: Life | None, first: Life, second: Life) -> Br
         for c, d in second.runs():
             since = max(a, c)
             until = min(story.stored_since(first.cluster, b), story.stored_since(second.cluster, d))
-            is_allowed = source is not None and _is_allowed(story, source, (first, a), (second, c))
+            is_allowed = source is not None and may_both_run(story, source, (first, a), (second, c))
             if until - since <= LATE_SECONDS or is_allowed:
                 continue
             where = f"on {first.cluster} (uid {first.uid}) and {second.cluster} (uid {second.uid})"
@@ -127,8 +128,8 @@ def _overlap(story: Story, source: Life | None, first: Life, second: Life) -> Br
     return None
 
 
-def _is_allowed(story: Story, source: Life, *running: tuple[Life, float]) -> bool:
-    """Whether this source may have both, of which each runs since some time."""
+def may_both_run(story: Story, source: Life, *running: tuple[Life, float]) -> bool:
+    """Whether this source may have both, of which each runs since some time (D2, D14)."""
     if any(story.was_revived(*one) for one in running):
         return True
     at = max(since for _, since in running)

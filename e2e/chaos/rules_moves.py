@@ -12,8 +12,9 @@ from http import HTTPStatus
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Version
 from e2e.chaos.kinds import condition
+from e2e.chaos.lives import Life
 from e2e.chaos.reading import Moving, is_ended_by_lease, moves_in
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
 
 _BACK_SECONDS = 30.0
 """After a worker is whole again, until a manager has seen it, and all that is there."""

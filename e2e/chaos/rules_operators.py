@@ -11,8 +11,9 @@ from http import HTTPStatus
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json
 from e2e.chaos.kinds import JOB
+from e2e.chaos.lives import Life
 from e2e.chaos.reading import annotation, indexes, moves_of, placed_on
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, STALE_SECONDS, Life, Story
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, STALE_SECONDS, Story
 from mirror.model import names
 
 _CLOSING = (names.CORDONED, names.DRAIN, names.GONE)

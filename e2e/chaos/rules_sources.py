@@ -9,8 +9,9 @@ from datetime import datetime
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Version
 from e2e.chaos.kinds import KINDS, MirroredKind, condition
+from e2e.chaos.lives import Life
 from e2e.chaos.reading import annotation, indexes, indexes_of, least_succeeded, moves_of, placed_on
-from e2e.chaos.story import Life, Story
+from e2e.chaos.story import Story
 from mirror.model import names
 
 _NO_COPY_KNOWS = ("MirrorLost",)

@@ -6,7 +6,7 @@ Not here: what sources and mirrors say of themselves (``reading``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -23,13 +23,12 @@ from e2e.chaos.history import (
     Restored,
     Version,
 )
-from e2e.chaos.kinds import KINDS, MirroredKind
-from e2e.chaos.reading import annotation, is_going
+from e2e.chaos.kinds import KINDS
+from e2e.chaos.lives import PODS, Life, Lives, Owner, PodLife
+from e2e.chaos.reading import annotation
 from mirror.model import names
 
 MANAGEMENT = "management"
-Owner = tuple[str, str]
-"""The plural and the uid of a source: a copy is of the kind of its source."""
 LATE_SECONDS = 2.0
 """By how much one cluster's news may be later than another's: all clusters are watched by one busy process."""
 
@@ -37,88 +36,6 @@ BACK_SECONDS = 60.0
 """After a cluster was restored, until all that is back from the dead has been seen."""
 STALE_SECONDS = 10.0
 """By how much what a manager acts upon may be older, whose watches hang: its lease is shorter."""
-_FOREVER = float("inf")
-
-
-@dataclass(slots=True)
-class Life:
-    """One object, from its first version to its last; ``gone_at`` is None while it exists."""
-
-    cluster: str
-    kind: MirroredKind
-    key: str
-    uid: str
-    versions: list[Version] = field(default_factory=list)
-    gone_at: float | None = None
-    source: Owner | None = None
-    """Of a copy: what its labels name."""
-    is_deleted_by_manager: bool = False
-    """A manager's request is what has deleted it, or begun to."""
-
-    @property
-    def born_at(self) -> float:
-        """When it was first seen."""
-        return self.versions[0].at
-
-    @property
-    def bodies(self) -> Iterator[tuple[float, Json]]:
-        """Each version's time and content."""
-        return ((one.at, one.body) for one in self.versions if one.body is not None)
-
-    def __str__(self) -> str:
-        return f"{self.kind.name} {self.key}"
-
-    @property
-    def owner(self) -> Owner:
-        """What a copy names as its source if this is one."""
-        return self.kind.name, self.uid
-
-    @property
-    def last(self) -> Json:
-        """Its last content."""
-        return self.versions[-1].body or {}
-
-    @property
-    def last_untouched(self) -> Json:
-        """Its last content before it began to be deleted; the first one if it was so from the beginning."""
-        contents = [body for _, body in self.bodies]
-        return next((body for body in reversed(contents) if not is_going(body)), contents[0])
-
-    @property
-    def went_at(self) -> float | None:
-        """When it began to be deleted, or was gone."""
-        return next((at for at, body in self.bodies if is_going(body)), self.gone_at)
-
-    def exists_at(self, at: float) -> bool:
-        """Whether it was there, as far as watches tell."""
-        return self.born_at <= at and (self.gone_at is None or at < self.gone_at)
-
-    def content_at(self, at: float) -> Json:
-        """Its content then; ``{}`` before its birth, the last one after its end."""
-        found: Json = {}
-        for when, body in self.bodies:
-            if when > at:
-                break
-            found = body
-        return found
-
-    def contents_between(self, since: float, until: float) -> Iterator[Json]:
-        """Each content that it had at some time in between; the last one is what it has after its end."""
-        told = list(self.bodies)
-        ends = [at for at, _ in told[1:]] + [_FOREVER]
-        return (body for (at, body), ended in zip(told, ends, strict=True) if at <= until and ended > since)
-
-    def runs(self) -> Iterator[tuple[float, float]]:
-        """When it may run; what goes on at the end of the history goes on for ever."""
-        since: float | None = None
-        for at, body in self.bodies:
-            if self.kind.may_run(body) and since is None:
-                since = at
-            elif not self.kind.may_run(body) and since is not None:
-                yield since, at
-                since = None
-        if since is not None:
-            yield since, _FOREVER if self.gone_at is None else self.gone_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +60,8 @@ class Story:
     """Objects on workers with our labels, by their source, in the order of their birth."""
     foreign: list[Life] = field(default_factory=list)
     """Objects on workers without."""
+    pods: defaultdict[tuple[str, str], list[PodLife]] = field(default_factory=lambda: defaultdict(list))
+    """Of a worker's Job, by the worker and the Job's uid."""
     deletions: list[Deletion] = field(default_factory=list)
     management: list[Version] = field(default_factory=list)
     """What was written there, Secrets, too, in the order of etcd, which is exact."""
@@ -202,7 +121,7 @@ class Story:
     def came_back(self, copy: Life) -> bool:
         """Whether a restored cluster has it again: its deletion is among what was lost."""
         return any(
-            earlier.gone_at is not None and self._was_undone(copy.cluster, earlier.gone_at, copy.born_at)
+            earlier.gone_at is not None and self.was_undone(copy.cluster, earlier.gone_at, copy.born_at)
             for earlier in self._lives_of(copy)
             if earlier is not copy
         )
@@ -211,19 +130,19 @@ class Story:
         """Whether a restored cluster does not know it any more: its creation is among what was lost."""
         if copy.gone_at is None or copy.is_deleted_by_manager:
             return False
-        return self._was_undone(copy.cluster, copy.born_at, copy.gone_at)
+        return self.was_undone(copy.cluster, copy.born_at, copy.gone_at)
 
     def was_revived(self, copy: Life, at: float) -> bool:
         """Whether it runs from this time on because a restored cluster does not know that it had stopped."""
         stops = [until for life in self._lives_of(copy) for _, until in life.runs() if until <= at]
-        return bool(stops) and self._was_undone(copy.cluster, max(stops), at)
+        return bool(stops) and self.was_undone(copy.cluster, max(stops), at)
 
     def _lives_of(self, copy: Life) -> list[Life]:
         """Of an object; several only where restored clusters have it again."""
         found = self.mirrors.get(copy.source, []) if copy.source is not None else []
         return [one for one in found if (one.cluster, one.uid) == (copy.cluster, copy.uid)]
 
-    def _was_undone(self, cluster: str, stored_at: float, seen_at: float) -> bool:
+    def was_undone(self, cluster: str, stored_at: float, seen_at: float) -> bool:
         """Whether a restore has undone what was stored at one time, so that the other is when this was seen."""
         return any(
             one.cluster == cluster
@@ -266,12 +185,15 @@ def tell(records: Iterable[Record]) -> Story:
     """The story of a history, whose first record is its opening."""
     listed = list(records)
     assert isinstance(listed[0], Opening)
-    story, lives = Story(listed[0]), _Lives()
+    story, lives = Story(listed[0]), Lives(_begin_life)
+    pods = Lives(lambda version, uid: PodLife(version.cluster, version.key, uid))
     for record in listed:
         match record:
             case Version():
                 if record.resource in KINDS:
                     lives.add(record)
+                elif record.resource == PODS:
+                    pods.add(record)
                 else:
                     story.others[record.resource, record.key.partition("/")[2]].append(record)
                 if record.cluster == MANAGEMENT:
@@ -293,32 +215,16 @@ def tell(records: Iterable[Record]) -> Story:
             case Opening():
                 pass
     story.management.sort(key=lambda one: one.revision)
-    for life in lives.ended:
+    for life in lives.all:
         _sort_in(story, life)
-    _note_deletions(story, lives.ended)
+    for pod in pods.all:
+        story.pods[pod.copy].append(pod)
+    _note_deletions(story, lives.all)
     return story
 
 
-class _Lives:
-    def __init__(self) -> None:
-        self.ended: list[Life] = []
-        """All, and those that go on among them."""
-        self._now: dict[tuple[str, str, str], Life] = {}
-
-    def add(self, version: Version) -> None:
-        place = (version.cluster, version.resource, version.key)
-        life = self._now.get(place)
-        uid = "" if version.body is None else str(version.body["metadata"]["uid"])
-        if life is not None and life.uid != uid:
-            life.gone_at = version.at
-            del self._now[place]
-            life = None
-        if version.body is None:
-            return
-        if life is None:
-            life = self._now[place] = Life(version.cluster, KINDS[version.resource], version.key, uid)
-            self.ended.append(life)
-        life.versions.append(version)
+def _begin_life(version: Version, uid: str) -> Life:
+    return Life(version.cluster, version.key, uid, kind=KINDS[version.resource])
 
 
 def _sort_in(story: Story, life: Life) -> None:

@@ -23,7 +23,12 @@ from e2e.controlplane.client import Json, StatusError
 from e2e.jobs import job, placed_on
 from mirror.model import names
 
-CRON_JOBS = {"allow": "Allow", "forbid": "Forbid", "replace": "Replace"}
+CRON_JOBS: Mapping[str, tuple[str, Json]] = {
+    "allow": ("Allow", {names.ON_WORKER_LOSS: "Reschedule"}),
+    "forbid": ("Forbid", {names.ON_WORKER_LOSS: "Fence"}),
+    "replace": ("Replace", {names.ON_MIRROR_LOSS: "Recreate"}),
+}
+"""By name: the concurrency policy, and the annotations that its Jobs have from their template."""
 CRON = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs"
 _PATIENCE_SECONDS = 8.0
 _PLACED_SECONDS = 40.0
@@ -67,9 +72,10 @@ class Users:
 
     async def prepare(self) -> None:
         """What is there before: CronJobs, and objects of others, some of which have names that sources will want."""
-        for name, policy in CRON_JOBS.items():
-            template = job(name, self._world.identity.managed_by, run_for="20s")
-            spec = {"schedule": "* * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": template["spec"]}}
+        for name, (policy, choices) in CRON_JOBS.items():
+            made = job(name, self._world.identity.managed_by, run_for="20s")
+            template = {"metadata": {"annotations": choices}, "spec": made["spec"]}
+            spec = {"schedule": "* * * * *", "concurrencyPolicy": policy, "jobTemplate": template}
             await self._scene.client.create(CRON, {"metadata": {"name": name}, "spec": spec})
         for kind in KINDS.values():
             path, (endless, *_) = kind.resource.path(NAMESPACE), kind.endless

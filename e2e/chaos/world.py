@@ -21,6 +21,7 @@ from e2e import drills, shipped
 from e2e.chaos import own_machine
 from e2e.chaos.etcd import Etcd
 from e2e.chaos.kinds import KINDS
+from e2e.chaos.lives import PODS
 from e2e.chaos.recording import Recorder
 from e2e.chaos.story import MANAGEMENT
 from e2e.controlplane.client import Client, Json, StatusError
@@ -83,7 +84,6 @@ class World:
     managers: list[ManagerProcess]
     scene: Scene
     clocks: list[own_machine.Clock]
-    """Of each manager's machine."""
     """Of each manager's machine."""
     are_managers_wanted: bool = True
     """Whether those that have ended are launched again."""
@@ -154,6 +154,7 @@ class World:
         wanted = [
             (site, name, f"{kind.etcd_prefix}{NAMESPACE}/") for name, kind in KINDS.items() for site in self.sites
         ]
+        wanted += [(site, PODS, f"/registry/{PODS}/{NAMESPACE}/") for site in self.workers]
         wanted += [
             (self.management, "secrets", f"/registry/secrets/{self.identity.namespace}/"),
             (self.management, "namespaces", f"/registry/namespaces/{NAMESPACE}"),
