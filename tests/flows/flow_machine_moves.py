@@ -107,7 +107,28 @@ class MovingLaws(StartOverLaws):
             }  # the rest is judged as for one without a place
         elif worker is not None and before is None and worker not in [there for there, _ in self.live[uid]]:
             self._moved_back.add((uid, worker))  # its mirror there went, in a drain, before it was refused elsewhere
+        if new is not None and request.peer == MANAGER and worker not in (None, before) and not has_ended(new):
+            self._look_at_capacity(uid, str(worker), new, request)
         super()._look_at_source(uid, old, new, request)
+
+    def _look_at_capacity(self, uid: str, worker: str, new: Json, request: Request) -> None:
+        """D14, D21: of what is recorded there, and of what others have left there and still runs."""
+        world = self.world
+        assert isinstance(world, MovingWorld)
+        registry = world.registry_of(request)
+        known = registry.workers.get(worker) if registry is not None else None
+        if known is None or known.spec is None or known.spec.capacity is None:
+            return
+        others = {one: body for one, body in self.sources.items() if one != uid and not _is_over(body)}
+        there = sorted(body["metadata"]["name"] for body in others.values() if placed(body) == worker)
+        left = [
+            f"a copy of {body['metadata']['name']}"
+            for one, body in others.items()
+            if any((worker, copy.uid) in self.live[one] for copy in moves_of(body).left_behind if copy.worker == worker)
+        ]
+        if len(there) + len(left) >= known.spec.capacity:
+            name = new["metadata"]["name"]
+            self._wrong(f"D21: {name} is placed on {worker}, which takes {known.spec.capacity}: {[*there, *left]}")
 
     def _look_at_move(self, uid: str, before: str, worker: str, old: Json, new: Json, request: Request) -> None:
         name, moves = new["metadata"]["name"], moves_of(new)
@@ -272,6 +293,25 @@ class Moving(Everybody):
         self._do(self._trouble(worker, trouble))
         self._do(self._away(worker, seconds, wait, is_back=is_back))
 
+    @rule(kind=st.sampled_from(sorted(LASTING)), worker=WORKER, wait=WAITS)
+    def a_worker_without_room_is_back(self, kind: str, worker: str, wait: float) -> None:
+        """It fails to change what was left there, which so runs on, and another Job wants to go there."""
+        self._do(self._back_without_room(kind, worker, wait))
+
+    async def _back_without_room(self, kind: str, worker: str, wait: float) -> None:
+        world, faults = self.world, self.world.workers[worker].faults
+        annotations = {names.WORKER_ORDER: worker, names.ON_WORKER_LOSS: "Reschedule"}
+        await world.delete("b")
+        await self._quiet_day(job("a", annotations=annotations, **LASTING[kind]), worker)
+        faults.go_down(MANAGER)
+        await asyncio.sleep(75.0)
+        await world.register(worker, capacity="1")
+        faults.restore()
+        for verb in ("patch", "delete"):
+            faults.arrange(internal_error(), Which(verb, "jobs", peer=MANAGER), times=20)
+        pinned = job("b", annotations={names.WORKER_SELECTOR: f"name={worker}"}, run_for="30s")
+        await self._and_wait(tolerant(world.management.api.create(path(""), pinned)), 10.0 + wait)
+
     async def _quiet_day(self, body: Json, worker: str) -> None:
         world = self.world
         for plane in world.planes.values():
@@ -307,6 +347,10 @@ class Moving(Everybody):
             there.arrange(Loss.LOSE_ANSWER, Which("patch", "jobs", subresource="", peer=MANAGER), times=3)
         elif trouble == "changes of mirrors fail":
             there.arrange(internal_error(), Which("patch", "jobs", peer=MANAGER), times=8)
+
+
+def _is_over(source: Json) -> bool:
+    return has_ended(source) or "deletionTimestamp" in source["metadata"]
 
 
 def _waits_after_move(source: Json | None) -> bool:

@@ -41,6 +41,20 @@ MOVE_FAULTS = (
         "guards",
     ),
     PlantedFault(
+        "copies that were left behind take no place",
+        "controllers/sources.py",
+        "        return self.load_of(worker) + self._totals.get((LEFT_BEHIND, worker), 0)\n",
+        "        return self.load_of(worker)\n",
+        "moves",
+    ),
+    PlantedFault(
+        "a full worker takes one more",
+        "placement/index.py",
+        "        is_full = candidate.capacity is not None and load >= candidate.capacity\n",
+        "        is_full = candidate.capacity is not None and load > candidate.capacity\n",
+        "moves",
+    ),
+    PlantedFault(
         "a lease that somebody made longer counts",
         "decide/fencing.py",
         "    if fence is None or mark != FENCED:\n",

@@ -21,7 +21,7 @@ from flow_machine_retry import Retrying
 from flow_machine_retry_slots import RetryingSlots
 from flow_machine_slots import Slots
 from flow_machine_two_managers import TwoManagers
-from planted_histories_moves import OF_GUARDS
+from planted_histories_moves import OF_GUARDS, OF_PLACES
 from planted_histories_slots import OF_RETRYING_SLOTS, OF_SLOTS
 
 from mirror.model import names
@@ -438,7 +438,7 @@ PLAYED: Mapping[type[Machine], Mapping[str, Callable[[Any], None]]] = {
     BothKinds: OF_BOTH_KINDS,
     Fencing: OF_FENCES,
     StartingOver: OF_STARTING_OVER,
-    Moving: OF_MOVES,
+    Moving: {**OF_MOVES, **OF_PLACES},
     TwoManagers: OF_TWO_MANAGERS,
     Retrying: OF_RETRIES,
     Guarded: OF_GUARDS,

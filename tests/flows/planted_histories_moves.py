@@ -1,4 +1,4 @@
-"""Short histories of moves that are held back, each for the fault of its name."""
+"""Short histories of moves, of places for them, and of what holds them back, each for the fault of its name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from doubles.managers import placed
 from flow_machine_guards import Guarded
+from flow_machine_moves import Moving
 
 
 def _lost(other: str = "", *, seconds: float = 75.0, kind: str = "endless") -> Callable[[Guarded], None]:
@@ -35,6 +36,22 @@ def _other_word(machine: Guarded) -> None:
     )
 
 
+def _back_without_room(machine: Moving) -> None:
+    machine.a_worker_without_room_is_back(kind="endless", worker="east", wait=12.0)
+
+
+def _two_for_one_place(machine: Moving) -> None:
+    machine.an_operator_annotates_a_worker(worker="east", annotations={"capacity": "1"}, wait=3.0)
+    for name in ("a", "b"):
+        machine.a_user_creates(
+            name=name, kind="slow", annotations="east only", is_suspended=False, is_ours=True, wait=3.0
+        )
+
+
+OF_PLACES: Mapping[str, Callable[[Moving], None]] = {
+    "copies that were left behind take no place": _back_without_room,
+    "a full worker takes one more": _two_for_one_place,
+}
 OF_GUARDS: Mapping[str, Callable[[Guarded], None]] = {
     "moves go on while most workers are lost": _lost("west"),
     "a Job is moved more often than the limit allows": _again_and_again,
