@@ -89,6 +89,8 @@ class MovingLaws(StartOverLaws):
         """Mirrors made while another one of their source was live."""
         self._complete: set[str] = set()
         """Uids of mirrors that have completed."""
+        self._suspended: set[str] = set()
+        """Uids of mirrors whose spec suspends them."""
         self._moved_back: set[tuple[str, str]] = set()
         """Uids of sources and the workers that they were moved to, or placed on anew where no mirror of theirs is left,
         until they have a mirror there since."""
@@ -108,10 +110,10 @@ class MovingLaws(StartOverLaws):
         elif worker is not None and before is None and worker not in [there for there, _ in self.live[uid]]:
             self._moved_back.add((uid, worker))  # its mirror there went, in a drain, before it was refused elsewhere
         if new is not None and request.peer == MANAGER and worker not in (None, before) and not has_ended(new):
-            self._look_at_capacity(uid, str(worker), new, request)
+            self._look_at_places(uid, str(worker), new, request)
         super()._look_at_source(uid, old, new, request)
 
-    def _look_at_capacity(self, uid: str, worker: str, new: Json, request: Request) -> None:
+    def _look_at_places(self, uid: str, worker: str, new: Json, request: Request) -> None:
         """D14, D21: of what is recorded there, and of what others have left there and still runs."""
         world = self.world
         assert isinstance(world, MovingWorld)
@@ -122,13 +124,19 @@ class MovingLaws(StartOverLaws):
         others = {one: body for one, body in self.sources.items() if one != uid and not _is_over(body)}
         there = sorted(body["metadata"]["name"] for body in others.values() if placed(body) == worker)
         left = [
-            f"a copy of {body['metadata']['name']}"
-            for one, body in others.items()
-            if any((worker, copy.uid) in self.live[one] for copy in moves_of(body).left_behind if copy.worker == worker)
+            f"a copy of {body['metadata']['name']}" for one, body in others.items() if self._runs_on(worker, one, body)
         ]
         if len(there) + len(left) >= known.spec.capacity:
             name = new["metadata"]["name"]
             self._wrong(f"D21: {name} is placed on {worker}, which takes {known.spec.capacity}: {[*there, *left]}")
+
+    def _runs_on(self, worker: str, uid: str, source: Json) -> bool:
+        """Whether a source has left a copy on this worker, which is not suspended, has not ended and is not gone."""
+        return any(
+            (worker, copy.uid) in self.live[uid] and copy.uid not in self._suspended
+            for copy in moves_of(source).left_behind
+            if copy.worker == worker
+        )
 
     def _look_at_move(self, uid: str, before: str, worker: str, old: Json, new: Json, request: Request) -> None:
         name, moves = new["metadata"]["name"], moves_of(new)
@@ -209,6 +217,10 @@ class MovingLaws(StartOverLaws):
             self._complete.add(uid)
         elif new is not None:
             self._complete.discard(uid)
+        if new is not None and new["spec"].get("suspend"):
+            self._suspended.add(uid)
+        else:
+            self._suspended.discard(uid)
         super()._look_at_mirror(worker, uid, old, new, request)
 
 
