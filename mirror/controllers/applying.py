@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import assert_never
 
 from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.requesting import mover_of, waiter_of
+from mirror.controllers.rereading import LookAgain
 from mirror.controllers.seeding import seed_mirror
 from mirror.controllers.stopped_kinds import what_to_do
 from mirror.controllers.write_context import WriteContext
@@ -39,6 +41,7 @@ from mirror.decide.plan import (
     WriteSource,
 )
 from mirror.decide.snapshot import Snapshot
+from mirror.kube.errors import KubeError
 from mirror.model.keys import MirrorKey
 from mirror.model.reasons import Reason
 from mirror.model.text import clean
@@ -69,55 +72,69 @@ class Applier:
         Raises:
             KubeError: a write did not go well.
         """
-        for action in actions:
-            match action:
-                case WriteSource():
-                    await self._sources.write(seen, action)
-                case ReleaseSource():
-                    await self._sources.release(seen)
-                case RequestAssignment():
-                    self._request_assignment(seen, action)
-                case AwaitMove():
-                    self._await_move(seen, takes_turn=action.takes_turn)
-                case ConfirmRequest():
-                    await self._confirm_request(seen, action)
-                case CreateMirror():
-                    await self._mirrors.create(seen, self._t.worker(action.worker))
-                case FindMirror():
-                    await self._mirrors.find(seen, self._t.worker(action.worker), action)
-                case JudgeMirror():
-                    self._t.judge_mirror(seen, action.worker)
-                case RestoreLabels():
-                    await self._mirrors.restore_labels(seen, self._t.worker(action.worker))
-                case TouchMirror():
-                    await self._mirrors.touch(seen, self._t.worker(action.worker), action.uid)
-                case PatchMirror():
-                    worker = self._t.worker(action.worker)
-                    await self._mirrors.patch(seen, worker, action.changes, lease=action.lease)
-                case SeedMirror():
-                    await seed_mirror(self._t, seen, self._t.worker(action.worker), action.status)
-                case CoverLeases():
-                    await self._leases.cover(self._t.worker(action.worker), action.ends_in_seconds)
-                    self._leases.note_ends_in(seen.source.uid, action.ends_in_seconds)
-                case RenewLease():
+        for number, action in enumerate(actions, start=1):
+            try:
+                await self._perform(seen, action)
+            except KubeError:
+                await self._renew_all_the_same(seen, actions[number:])
+                raise
+
+    async def _renew_all_the_same(self, seen: Snapshot, rest: tuple[Action, ...]) -> None:
+        """Whatever cannot be written, a mirror's lease must not end for that (D14)."""
+        for action in rest:
+            if isinstance(action, RenewLease):
+                with suppress(KubeError, LookAgain):
                     await self._leases.renew(seen, self._t.worker(action.worker), action)
-                case DeleteMirror():
-                    worker = self._t.worker(action.worker)
-                    namespace = worker.namespace_of(seen.key.namespace)
-                    key = MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name)
-                    await self._mirrors.delete(worker, key, action.uid, because=action.because, version=action.version)
-                case ProvePods():
-                    self._prove(seen, action)
-                case DeleteSource():
-                    await self._sources.delete(seen)
-                case StopKind():
-                    self._stop_kind(seen, action)
-                case ReportOtherManager():
-                    self._report_other_manager(seen, action)
-                case EmitEvent():
-                    self._t.record_event(seen, action.reason, action.message, is_warning=action.is_warning)
-                case _:
-                    assert_never(action)
+
+    async def _perform(self, seen: Snapshot, action: Action) -> None:
+        match action:
+            case WriteSource():
+                await self._sources.write(seen, action)
+            case ReleaseSource():
+                await self._sources.release(seen)
+            case RequestAssignment():
+                self._request_assignment(seen, action)
+            case AwaitMove():
+                self._await_move(seen, takes_turn=action.takes_turn)
+            case ConfirmRequest():
+                await self._confirm_request(seen, action)
+            case CreateMirror():
+                await self._mirrors.create(seen, self._t.worker(action.worker))
+            case FindMirror():
+                await self._mirrors.find(seen, self._t.worker(action.worker), action)
+            case JudgeMirror():
+                self._t.judge_mirror(seen, action.worker)
+            case RestoreLabels():
+                await self._mirrors.restore_labels(seen, self._t.worker(action.worker))
+            case TouchMirror():
+                await self._mirrors.touch(seen, self._t.worker(action.worker), action.uid)
+            case PatchMirror():
+                worker = self._t.worker(action.worker)
+                await self._mirrors.patch(seen, worker, action.changes, lease=action.lease)
+            case SeedMirror():
+                await seed_mirror(self._t, seen, self._t.worker(action.worker), action.status)
+            case CoverLeases():
+                await self._leases.cover(self._t.worker(action.worker), action.ends_in_seconds)
+                self._leases.note_ends_in(seen.source.uid, action.ends_in_seconds)
+            case RenewLease():
+                await self._leases.renew(seen, self._t.worker(action.worker), action)
+            case DeleteMirror():
+                worker = self._t.worker(action.worker)
+                namespace = worker.namespace_of(seen.key.namespace)
+                key = MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name)
+                await self._mirrors.delete(worker, key, action.uid, because=action.because, version=action.version)
+            case ProvePods():
+                self._prove(seen, action)
+            case DeleteSource():
+                await self._sources.delete(seen)
+            case StopKind():
+                self._stop_kind(seen, action)
+            case ReportOtherManager():
+                self._report_other_manager(seen, action)
+            case EmitEvent():
+                self._t.record_event(seen, action.reason, action.message, is_warning=action.is_warning)
+            case _:
+                assert_never(action)
 
     def _request_assignment(self, seen: Snapshot, action: RequestAssignment) -> None:
         """Nothing was awaited since it was decided, so what was available still is."""

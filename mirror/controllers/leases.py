@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from mirror.controllers.refusing import refusal_text
 from mirror.controllers.rereading import patch_mirror
 from mirror.controllers.write_context import WriteContext
+from mirror.decide.fencing import seconds_left
 from mirror.decide.plan import RenewLease
 from mirror.decide.snapshot import Snapshot, WorkerSight
 from mirror.kinds.base import Json
 from mirror.kube import requests
-from mirror.kube.errors import BadRequest, Forbidden, Invalid, KubeError
+from mirror.kube.errors import BadRequest, Forbidden, Invalid, KubeError, ServerFailure
 from mirror.model import names
 from mirror.model.fences import FENCED, mark_of
 from mirror.runtime.slices import in_slices
@@ -73,6 +74,7 @@ class Leases:
             return ()
         await self.cover(worker, self._ttl)
         self.note_ends_in(seen.source.uid, lease.lasts_seconds)
+        self._t.state.memories.set(seen.source.uid, resumed_version=seen.mirror.metadata.resource_version)
         return fence.operations(seen.mirror, lease.seconds, is_ours=True)
 
     def note_ends_in(self, uid: str, lasts_seconds: float) -> None:
@@ -97,21 +99,37 @@ class Leases:
         sent_at = t.environment.clock.monotonic()
         self.note_ends_in(uid, renewal.lasts_seconds)
         try:
-            if await patch_mirror(seen, t, worker, patch) is None:
-                return
+            patched = await patch_mirror(seen, t, worker, patch)
         except (Forbidden, Invalid, BadRequest) as error:
-            text = f"worker {worker.name} rejects the lease of the mirror: {refusal_text(error)}"
-            if t.state.memories.of(uid).lease_refused_at == float("-inf"):
-                t.record_event(seen, "LeaseNotRenewed", text)
-            t.environment.metrics.worker(worker.name).leases_refused.inc()
-            self._log.warning("lease not renewed", source=seen.key, worker=worker.name, error=error)
-            t.state.memories.set(uid, lease_refused_at=sent_at, lease_ends_at=before)
+            self._report_not_renewed(seen, worker, f"rejects the lease of the mirror: {refusal_text(error)}")
+            t.state.memories.set(uid, lease_ends_at=before)
             t.state.intake.add(seen.key)
             return
+        except ServerFailure as error:
+            left = seconds_left(seen, fence.lease(mirror))
+            if left is not None and left < self._ttl / 2:
+                self._report_not_renewed(seen, worker, f"does not take the lease of the mirror: {refusal_text(error)}")
+            raise
+        if patched is None:
+            return
         taken = sent_at + renewal.lasts_seconds + ROUNDING_SECONDS if renewal.is_ours else None
-        t.state.memories.set(uid, lease_ends_at=taken, lease_refused_at=float("-inf"))
-        t.environment.metrics.worker(worker.name).leases_renewed.inc()
+        t.state.memories.set(uid, lease_ends_at=taken)
+        now = fence.lease(patched)
+        if (now.seconds, now.is_ours) == (renewal.seconds, renewal.is_ours):
+            t.state.memories.set(uid, lease_refused_at=float("-inf"))
+            t.environment.metrics.worker(worker.name).leases_renewed.inc()
+        else:  # admission there: it is tried again as what is rejected
+            self._report_not_renewed(seen, worker, "changes the lease of the mirror")
         t.state.intake.add(seen.key)
+
+    def _report_not_renewed(self, seen: Snapshot, worker: Worker, what: str) -> None:
+        """Once, until one is renewed; from now on it is tried again after a while only."""
+        t, uid, text = self._t, seen.source.uid, f"worker {worker.name} {what}"
+        if t.state.memories.of(uid).lease_refused_at == float("-inf"):
+            t.record_event(seen, "LeaseNotRenewed", text)
+        t.environment.metrics.worker(worker.name).leases_refused.inc()
+        self._log.warning("lease not renewed", source=seen.key, because=text)
+        t.state.memories.set(uid, lease_refused_at=t.environment.clock.monotonic())
 
     # -- what is known of a worker ------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from mirror.controllers.requesting import (
 from mirror.controllers.state import MirroringState
 from mirror.decide.draining import is_to_leave
 from mirror.decide.expired_leases import has_ended_by_lease
-from mirror.decide.fencing import concerns, fence_state
+from mirror.decide.fencing import Instant, concerns, fence_state
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.moving import is_completed_copy, is_to_be_moved
@@ -228,8 +228,7 @@ class Observer:
         sight = self._leases.sight(sight, now)
         if sight.is_reachable or not is_wanted:
             return sight, None
-        left = None if memory.lease_ends_at is None else memory.lease_ends_at - clock
-        return sight, fence_state(source, sight, self._policy, mirror, now=now, sent_ends_in=left)
+        return sight, fence_state(source, sight, self._policy, mirror, memory, Instant(now, clock))
 
     def _assignment_of(
         self,

@@ -7,6 +7,7 @@ meanwhile is looked at again.
 
 from __future__ import annotations
 
+from mirror.batch import conditions, times, views
 from mirror.controllers.refusing import was_certainly_not_done
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
@@ -18,11 +19,14 @@ from mirror.kube.errors import ApiError, KubeError, NotFound, ServerFailure
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
-from mirror.model.moves import FENCED, LeftBehind, is_left_behind
+from mirror.model.moves import FENCED, LeftBehind, is_left_behind, parse_moves
 from mirror.model.views import COMPLETE
 from mirror.runtime.events import NORMAL, WARNING, Regarding
 from mirror.workers.known_workers import Workers
 from mirror.workers.worker import Worker
+
+LATE_SECONDS = 2.0
+"""Times of conditions are whole seconds, and a worker's clock is known to half of one."""
 
 
 class Returning:
@@ -154,7 +158,8 @@ class Returning:
         """A copy that may run although nothing of it could: two ran at a time, or might have."""
         t, uid = self._t, found.metadata.uid
         promise = next((one.promise for one in left if one.worker == worker.name and one.uid in ("", uid)), "")
-        text = breach(kind, found, worker.name, promise)
+        is_late = _has_ended_late(worker, kind, source, found)
+        text = breach(kind, found, worker.name, promise, has_ended_late=is_late)
         memories = t.state.memories
         if not text or memories.of(source.metadata.uid).breach_told == uid:
             return
@@ -165,10 +170,26 @@ class Returning:
         t.recorder.event(Regarding.of(kind.resource, source), WARNING, "FenceBreached", text)
 
 
-def breach(kind: Kind, found: Object, worker: str, promise: str) -> str:
+def _has_ended_late(worker: Worker, kind: Kind, source: Object, found: Object) -> bool:
+    """Whether a copy has ended only after its source was moved from there, if that was its last move."""
+    said = next((one for one in conditions.of(source.status_dict()) if one.get("type") == names.MOVED), {})
+    ended, text = kind.ended_at(found.status_dict()), views.text(said.get("lastTransitionTime"))
+    if ended is None or parse_moves(views.text(said.get("message"))).origin != worker.name:
+        return False
+    try:
+        moved = times.seconds(text)
+    except times.BadTime:
+        return False
+    return ended / 1e9 - (worker.client.clock_offset_seconds or 0.0) > moved + LATE_SECONDS
+
+
+def breach(kind: Kind, found: Object, worker: str, promise: str, *, has_ended_late: bool) -> str:
     """What is wrong with a copy that was promised not to run any more; empty: nothing."""
-    if not promise or kind.summary(found).is_finished:
+    if not promise:
         return ""
+    if kind.summary(found).is_finished:
+        text = f"the copy on worker {worker} ended only after the Job was moved: it may have run beside another one"
+        return text if has_ended_late else ""
     lease = kind.fence.lease(found) if kind.fence is not None else None
     if lease is not None and (lease.is_held or lease.started_at is None):
         return ""  # suspended without pods, or never started

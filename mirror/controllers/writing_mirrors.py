@@ -141,7 +141,12 @@ class MirrorWriter:
         is_held = is_to_be_seeded(seen)
         if is_held:
             body = kind.held_body(body)
-        await self._leases.begin(worker, body)
+        try:
+            await self._leases.begin(worker, body)
+        except (Forbidden, EntityTooLarge, Invalid, BadRequest) as error:
+            text = f"the lease of the mirror on worker {worker.name} cannot be recorded: {refusal_text(error)}"
+            self._obstructed(seen, Obstruction(Reason.MIRROR_NOT_CREATED, text))
+            raise
         memory = t.state.memories.of(source.uid)
         try:
             # A definition that is older than ours would silently leave fields out.

@@ -9,12 +9,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from math import ceil
 
+import msgspec
+
 from mirror.decide.identity import Identity
 from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.plan import Action, CoverLeases, Plan, RenewLease
 from mirror.decide.snapshot import FenceState, Memory, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import source_write
 from mirror.kinds.fenceable import Fence, Lease
+from mirror.kinds.queueing import queue_of
 from mirror.kinds.stored_source import Status
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -29,6 +32,8 @@ LEEWAY_SECONDS = 60.0
 """A lease that is longer than ours by more was started anew, or its worker's clock has moved."""
 COUNTED_LEEWAY_SECONDS = 5.0
 """By so much its worker's time may be another each time that it is measured."""
+OUTLIVED_SECONDS = 60.0
+"""A worker's controller ends what is over within seconds, and may just have been elected."""
 RENEW_AGAIN_SECONDS = 30.0
 NO_CLOCK_SECONDS = 10.0
 
@@ -64,7 +69,7 @@ def mark_lease(seen: Snapshot) -> Plan | None:
     if wanted == mark:
         return None
     write, _ = source_write(seen, status=with_mark(source.stored.status, wanted))
-    texts = {FENCED: "its mirror has a lease now", VOIDED: f"its mirror was restarted on worker {worker.name}"}
+    texts = {FENCED: "its mirror has a lease now", VOIDED: _voided_text(source, worker.name)}
     return Plan(texts.get(wanted, "its mirror is to have no lease any more"), write, 0.1)
 
 
@@ -76,7 +81,8 @@ def _mark(seen: Snapshot, fence: Fence, mark: str) -> str:
         return mark
     if not is_to_be_fenced(source, seen.policy, seen.namespace_on_loss):
         return ""
-    if lease.is_ours and source.has_started and _is_restarted_by_others(seen, fence, lease):
+    is_out_of_hand = source.has_started and _is_restarted_by_others(seen, fence, lease)
+    if lease.is_ours and (is_out_of_hand or fence.is_run_by_queue(mirror)):
         return VOIDED
     return FENCED if lease.is_ours else mark
 
@@ -91,6 +97,12 @@ def _is_restarted_by_others(seen: Snapshot, fence: Fence, lease: Lease) -> bool:
     left = seconds_left(seen, lease)
     is_another_start = lease.started_at != fence.running_since(source.stored.status)
     return is_another_start and left is not None and left > seen.policy.fence_ttl_seconds + LEEWAY_SECONDS
+
+
+def _voided_text(source: Source, worker: str) -> str:
+    if queue := queue_of(source.found):
+        return f"queue {queue} of worker {worker} may start its mirror anew"
+    return f"its mirror was restarted on worker {worker}"
 
 
 def keep_lease(seen: Snapshot) -> tuple[tuple[Action, ...], tuple[Action, ...], float | None]:
@@ -130,6 +142,17 @@ def lease_of_resume(seen: Snapshot) -> RenewLease | None:
     return _first(seen, fence)
 
 
+def must_stop_first(seen: Snapshot) -> bool:
+    """Whether a mirror with a lease is not to be resumed yet: its controller has not seen that it was suspended.
+
+    It would go on from the start that it had, and a lease from there on may be over already.
+    """
+    mirror, fence = seen.mirror, seen.source.kind.fence
+    if fence is None or mirror is None or lease_of_resume(seen) is None:
+        return False
+    return fence.running_since(mirror.status_dict()) is not None
+
+
 def _restored(seen: Snapshot, fence: Fence, lease: Lease) -> tuple[RenewLease | None, float | None]:
     """The policy is another by now: it gets what its user wants, unless its lease is about to end."""
     left = seconds_left(seen, lease)
@@ -154,7 +177,7 @@ def _renewal(seen: Snapshot, fence: Fence, lease: Lease) -> tuple[RenewLease | N
         return None, NO_CLOCK_SECONDS  # its worker's clock is before its start: no deadline is so short
     if user is not None:
         value = min(value, user)
-    renewal = RenewLease(_worker(seen), value, lasts_seconds=value - elapsed)
+    renewal = RenewLease(_worker(seen), value, lasts_seconds=max(0.0, value - elapsed))
     if left is None or not lease.is_ours:
         return renewal, None
     is_above_user = user is not None and (lease.seconds or 0) > user
@@ -207,7 +230,8 @@ def expired_mirror(source: Source, mirror: Object | None, memory: Memory) -> tup
     """The mirror that a lease has ended, or is ending, before the deadline of its user: that is no verdict."""
     fence = source.kind.fence
     for found in (mirror, memory.ended):
-        if fence is None or found is None or names.FENCE not in found.annotations:
+        # Admission there may have taken the annotation away: the mark says so, too.
+        if fence is None or found is None or not (names.FENCE in found.annotations or mark_of(source.stored.status)):
             continue
         lease, user = fence.lease(found), fence.user_seconds(source.found)
         if lease.has_expired and (user is None or (lease.seconds or 0) < user):
@@ -218,35 +242,66 @@ def expired_mirror(source: Source, mirror: Object | None, memory: Memory) -> tup
 # -- when its worker is lost -------------------------------------------------------------------------------------------
 
 
-def fence_state(
-    source: Source,
-    worker: WorkerSight,
-    policy: Policy,
-    mirror: Object | None,
-    *,
-    now: datetime,
-    sent_ends_in: float | None,
-) -> FenceState:
-    """What may be counted on of a lease on a lost worker.
+class Instant(msgspec.Struct, frozen=True):
+    """One moment, by both of this machine's clocks."""
 
-    ``sent_ends_in``: seconds until the newest one ends that this process sent and had an answer to; None: it has none.
+    now: datetime
+    monotonic: float
+
+
+def fence_state(
+    source: Source, worker: WorkerSight, policy: Policy, mirror: Object | None, memory: Memory, at: Instant
+) -> FenceState:
+    """What may be counted on of a lease on a lost worker: the newest that this process had an answer to, if it has one.
+
+    One that was sent before may have been another manager's, and what is recorded of it from a backup: no lease was
+    sent since the worker was lost.
     """
-    fence, mark, name = source.kind.fence, mark_of(source.stored.status), worker.name
-    if fence is None or mark != FENCED:
-        why = f"its mirror was restarted on worker {name}" if mark == VOIDED else "it had no lease"
-        return FenceState(f"it is not fenced: {why}")
-    if worker.fence_doubt:
-        return FenceState(f"it is not fenced: {worker.fence_doubt}")
-    if not _is_known_to_run(source, fence, mirror) and not _is_held(fence, mirror, policy):
-        return FenceState("it is not fenced: it was not seen to start")
-    if sent_ends_in is not None:
-        ends_in = sent_ends_in
+    fence = source.kind.fence
+    if memory.first_create:
+        return FenceState()  # no create can have happened
+    if why_not := _why_not_fenced(source, worker, policy, mirror, memory, at):
+        return FenceState(f"it is not fenced: {why_not}")
+    assert fence is not None
+    if memory.lease_ends_at is not None:
+        ends_in = memory.lease_ends_at - at.monotonic
     elif worker.fenced_until is not None:
-        ends_in = (worker.fenced_until - now).total_seconds()
+        recorded = (worker.fenced_until - at.now).total_seconds()
+        ends_in = max(recorded, policy.fence_ttl_seconds - worker.lost_for_seconds)
     else:
         return FenceState("it is not fenced: when its lease ends was not recorded")
     margin = MARGIN_SECONDS + fence.grace_seconds(source.found) + SECONDS_PER_POD * worker.fenced_pods
     return FenceState(safe_in_seconds=ends_in + margin, ends_in_seconds=ends_in)
+
+
+def _why_not_fenced(
+    source: Source, worker: WorkerSight, policy: Policy, mirror: Object | None, memory: Memory, at: Instant
+) -> str:
+    """Why its end cannot be known; empty: it can."""
+    fence, mark, queue = source.kind.fence, mark_of(source.stored.status), queue_of(source.found)
+    if fence is None or not mark:
+        return "it had no lease"
+    if mark == VOIDED or (queue and (mirror is None or fence.is_run_by_queue(mirror))):
+        return _voided_text(source, worker.name)
+    if worker.fence_doubt:
+        return worker.fence_doubt
+    if mirror is not None and _had_outlived(fence.lease(mirror), worker, memory, at):
+        return f"it had outlived its lease on worker {worker.name}"
+    is_resumed = mirror is not None and memory.resumed_version == mirror.metadata.resource_version
+    if _is_known_to_run(source, fence, mirror) or (_is_held(fence, mirror, policy) and not is_resumed):
+        return ""
+    return "it was not seen to start"
+
+
+def _had_outlived(lease: Lease, worker: WorkerSight, memory: Memory, at: Instant) -> bool:
+    """Whether it ran on after its end when its worker was seen last: nobody enforces that there."""
+    if not lease.is_ours or lease.is_over or lease.started_at is None or lease.seconds is None:
+        return False
+    if memory.lease_ends_at is not None:
+        ended_for = at.monotonic - memory.lease_ends_at
+    else:
+        ended_for = at.now.timestamp() + (worker.clock_offset_seconds or 0.0) - lease.started_at - lease.seconds
+    return ended_for > worker.lost_for_seconds + OUTLIVED_SECONDS
 
 
 def _is_known_to_run(source: Source, fence: Fence, mirror: Object | None) -> bool:
@@ -271,7 +326,9 @@ def _is_held(fence: Fence, mirror: Object | None, policy: Policy) -> bool:
 def moment(seen: Snapshot, in_seconds: float) -> str:
     """For people, and not another text at each look (D21): a quarter of a minute is exact enough."""
     at = ceil((seen.now.timestamp() + in_seconds) / 15) * 15
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"
+    when = datetime.fromtimestamp(at, UTC)
+    day = "" if when.date() == seen.now.astimezone(UTC).date() else f"{when:%Y-%m-%d} "
+    return f"{day}{when:%H:%M:%S} UTC"
 
 
 _MINE = (Identity.OURS, Identity.UNLABELED)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mirror.batch import times
 from mirror.decide.ending import report_failure
-from mirror.decide.fencing import keep_lease, lease_of_resume
+from mirror.decide.fencing import keep_lease, lease_of_resume, must_stop_first
 from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels, TouchMirror
 from mirror.decide.snapshot import MemoryChange, Snapshot
@@ -283,8 +283,8 @@ def problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action,
     if changes.is_run_by_queue:
         text = f"the queue of worker {worker.name} keeps the mirror running although it was suspended"
         return Obstruction(Reason.CHANGE_REVERTED, text), ()
-    if not changes.operations:
-        return None, ()  # its pods have to go first; its next status wakes us
+    if not changes.operations or must_stop_first(seen):
+        return None, ()  # its pods, or its start, have to go first; its next status wakes us
     return None, (PatchMirror(worker.name, changes, lease_of_resume(seen)),)
 
 

@@ -175,7 +175,7 @@ def move_text(seen: Snapshot) -> str:
     if not is_to_be_moved(source, lost, policy, seen.namespace_on_loss, ended):
         return f"; {fence.why_not}" if fence is not None and fence.why_not else ""
     wait = max(policy.lost_after_seconds - worker.lost_for_seconds, fence.safe_in_seconds if fence else 0.0)
-    if fence is not None:
+    if fence is not None and not seen.memory.first_create:
         lease = f"its lease ends at {moment(seen, fence.ends_in_seconds)}"
         return f"; the Job is moved to another one at {moment(seen, wait)} unless it is back ({lease})"
     at = seen.now + timedelta(seconds=round(wait))

@@ -11,7 +11,7 @@ from mirror.decide.assigning import assign_worker, release_held, wait_to_record,
 from mirror.decide.draining import leave_draining_worker
 from mirror.decide.ending import report_failure, report_late
 from mirror.decide.expired_leases import replace_expired
-from mirror.decide.fencing import mark_lease
+from mirror.decide.fencing import keep_lease, mark_lease
 from mirror.decide.following import (
     SETTLED_SECONDS,
     ended_for_seconds,
@@ -111,7 +111,9 @@ def leave_what_others_write(seen: Snapshot) -> Plan | None:
     may_be_older = source.kind.records_by_annotation or source.found.metadata.generation > 1
     is_certain = source.kind.can_vanish and not (runs_here and may_be_older)
     stop = (StopKind(is_new=not runs_here),) if is_certain else ()
-    return Plan(why, (*stop, *write, *events), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
+    _, renew, lease_again = keep_lease(seen)  # its mirror goes on (D14)
+    again = min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS, lease_again or FOREIGN_LOOK_SECONDS)
+    return Plan(why, (*stop, *write, *events, *renew), again)
 
 
 def keep_or_delete_finished(seen: Snapshot) -> Plan | None:

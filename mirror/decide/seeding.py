@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mirror.decide.fencing import lease_of_resume
 from mirror.decide.following import problem_and_patch
 from mirror.decide.plan import PatchMirror, Plan, SeedMirror
 from mirror.decide.snapshot import Snapshot
@@ -48,7 +49,7 @@ def seed_held_mirror(seen: Snapshot) -> Plan | None:
     annotations = dict(mirror.annotations) | {names.SEED: names.SEED_REFUSED if is_refused else names.SEED_DONE}
     changes = replace(found, operations=_with_annotations(found, annotations), only_note=False)
     why = "its mirror does not take what was counted, and runs" if is_refused else "its mirror has what was counted"
-    return Plan(why, (PatchMirror(worker.name, changes),))
+    return Plan(why, (PatchMirror(worker.name, changes, lease_of_resume(seen)),))
 
 
 def _with_annotations(changes: Changes, annotations: dict[str, str]) -> tuple[dict[str, Any], ...]:

@@ -74,8 +74,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """When a mirror that no watch shows was last read."""
     looked_for: str = ""
     look: Look | None = None
-    look_refused: str = ""
-    """Why the worker last did not let us look, where it did not."""
+    look_refused: str = ""  # why the worker last did not let us look, where it did not
     pods_left: PodsLeft | None = None
     """Of a mirror that is gone, where that is asked."""
     recorded_on: str = ""
@@ -100,8 +99,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     unready_since: float | None = None
     steady_since: float | None = None
     """Since when some of its pods are not ready, or it has none; all are ready, although others have failed before."""
-    failures_before: tuple[int, int] | None = None
-    """How many of its pods have succeeded, and how many had failed by then, where pods are watched and some have."""
+    failures_before: tuple[int, int] | None = None  # of pods, as far as they are watched: succeeded, failed by then
     podless_since: float | None = None
     touched_at: float | None = None
     """Since when its mirror has no pod although it should; when it was written to, so that its controller looks."""
@@ -137,6 +135,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     lease_ends_at: float | None = None
     """When the newest lease ends that this process sent, monotonic; None until it had an answer to one (D14)."""
     lease_refused_at: float = float("-inf")
+    resumed_version: str = ""  # of the mirror, upon which a resume was sent, answered or not (F4)
     retry_ruled_out: str = ""
     """The uid of a mirror of which a pod has started: it is not tried elsewhere (D31)."""
     retry_at: float = float("-inf")
@@ -212,6 +211,7 @@ class MemoryChange(TypedDict, total=False):
     request_confirmed: str
     lease_ends_at: float | None
     lease_refused_at: float
+    resumed_version: str
     retry_ruled_out: str
     retry_at: float
     retry_told: str

@@ -31,7 +31,7 @@ class Lease(msgspec.Struct, frozen=True):
     has_pods: bool = False
     """As far as its worker says."""
     is_held: bool = False
-    """Suspended, and nothing of it runs."""
+    """Suspended by us, and nothing of it runs."""
 
 
 class Fence(Protocol):
@@ -39,6 +39,10 @@ class Fence(Protocol):
 
     def lease(self, mirror: Object) -> Lease:
         """Whatever a worker says."""
+        ...
+
+    def is_run_by_queue(self, mirror: Object) -> bool:
+        """Whether a queue of its worker has let it run, which may stop it and start it anew at any time (F4)."""
         ...
 
     def user_seconds(self, source: Object) -> int | None:

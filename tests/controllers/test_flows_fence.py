@@ -60,9 +60,11 @@ def start(world: World, worker: str = "east", name: str = "train") -> None:
     world.controller(worker).set(name, running | {"startTime": at.strftime("%Y-%m-%dT%H:%M:%SZ")})
 
 
-def expire(world: World, worker: str = "east", name: str = "train", *, has_ended: bool = True, **more: Any) -> None:
-    """Its worker's Job controller ends it by its deadline."""
-    at = world.management.clock.text()
+def expire(
+    world: World, worker: str = "east", name: str = "train", *, has_ended: bool = True, ago: float = 0.0, **more: Any
+) -> None:
+    """Its worker's Job controller ends it by its deadline, or has done so some seconds ago."""
+    at = datetime.fromtimestamp(world.management.clock.wall() - ago, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     ends = ("FailureTarget", "Failed") if has_ended else ("FailureTarget",)
     listed = [condition(one, at, reason="DeadlineExceeded", message="Job was active too long") for one in ends]
     before = world.mirror(worker, name)["status"]
@@ -125,7 +127,7 @@ async def test_a_fenced_job_is_moved_after_its_lease() -> None:
         assert [str(one) for one in found.left_behind] == [f"east (uid {uid}, fenced)"]
         assert world.texts("Moved") == ["moved from east to west (move 1); the copy on east has ended by its lease"]
         assert deadline(world, "west") == TTL
-        expire(world)
+        expire(world, ago=MARGIN)
         world.workers["east"].restore()
         await manager.settle(20)
         assert world.mirrors() == ["west"]

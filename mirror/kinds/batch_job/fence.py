@@ -9,15 +9,18 @@ import msgspec
 
 from mirror.batch import conditions, views
 from mirror.batch.conditions import FAILED, FAILURE_TARGET, SUSPENDED
+from mirror.kinds import queueing
 from mirror.kinds.batch_job import spec_rare
+from mirror.kinds.batch_job.body import SUSPEND
 from mirror.kinds.batch_job.spec_rare import RareSpec
 from mirror.kinds.fenceable import Lease
+from mirror.kinds.following import noted_as
 from mirror.kube.objects import Object
 from mirror.model import names
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 GRACE_SECONDS = 30.0
-LONGEST_GRACE_SECONDS = 86_400.0
+LONGEST_GRACE_SECONDS = 10 * 365 * 86_400.0
 _ENDS = frozenset((FAILED, FAILURE_TARGET))
 
 
@@ -38,8 +41,11 @@ class JobFence:
             has_expired=bool(by_deadline) and len(by_deadline) == len(decided),
             has_ended=conditions.is_finished(listed),
             has_pods=pods,
-            is_held=bool(spec.suspend) and not pods,
+            is_held=bool(spec.suspend) and not pods and _is_suspended_by_us(mirror),
         )
+
+    def is_run_by_queue(self, mirror: Object) -> bool:
+        return bool(queueing.queue_of(mirror)) and queueing.is_admitted((mirror.spec_dict().get("template"),))
 
     def user_seconds(self, source: Object) -> int | None:
         return _read(source).active_deadline_seconds
@@ -77,6 +83,12 @@ class JobFence:
         kept = {**status, "failed": views.number(stored.get("failed")), "conditions": listed}
         kept["failedIndexes"] = stored.get("failedIndexes")
         return msgspec.structs.replace(mirror, status=msgspec.Raw(msgspec.json.encode(kept)))
+
+
+def _is_suspended_by_us(mirror: Object) -> bool:
+    """By the note on it, which is another one where somebody on its worker, or a queue there, holds it."""
+    carried = mirror.annotations.get(names.CARRIED, "")
+    return carried == noted_as(carried, SUSPEND.name, value=True)
 
 
 def _read(found: Object) -> RareSpec:
