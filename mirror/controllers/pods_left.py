@@ -8,6 +8,7 @@ from mirror.controllers.refusing import refusal_text
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.recreating import is_to_start_over
 from mirror.decide.snapshot import PodsLeft, Snapshot
+from mirror.kinds.asking import was_retried
 from mirror.kube.errors import Forbidden
 from mirror.kube.resources import PODS
 from mirror.kube.watch import list_pages
@@ -18,6 +19,11 @@ JOB_NAME = "job-name"
 JOB_UID = "controller-uid"
 """The one that says of which; pods that are left behind keep it."""
 ENDED = ("Succeeded", "Failed")
+
+
+def was_let_go(seen: Snapshot) -> bool:
+    """Whether we have deleted its mirror, of which nothing ran any more: for a drain, or a try elsewhere (D15, D31)."""
+    return seen.source.stored.is_leaving or was_retried(seen.source.found)
 
 
 async def note_start(context: WriteContext, seen: Snapshot, worker: Worker, mirror_uid: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mirror.controllers.leases import Leases
 from mirror.controllers.namespaces import create_namespace
-from mirror.controllers.pods_left import count_pods_left, note_start
+from mirror.controllers.pods_left import count_pods_left, note_start, was_let_go
 from mirror.controllers.refusing import (
     WorkerRefusal,
     is_same_reason,
@@ -274,7 +274,8 @@ class MirrorWriter:
             await confirm_served(worker.client, seen.source.kind, worker.name)
             mirrors.forget_deleted(namespace, seen.key.name, expected)
             look = Look.ELSEWHERE if mirrors.has_elsewhere(seen.source.found, expected) else Look.GONE
-            if look is Look.GONE and expected and not seen.source.has_started:
+            may_have_run = look is Look.GONE and expected and not seen.source.has_started
+            if may_have_run and not was_let_go(seen):
                 await note_start(t, seen, worker, expected)
         else:
             if self._identity(seen, found) in (Identity.OURS, Identity.UNLABELED):

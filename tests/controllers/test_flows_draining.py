@@ -9,6 +9,7 @@ from doubles.jobs import condition, job
 from doubles.moving_jobs import moves_of
 from doubles.refusals import Refused
 from doubles.transport import Fault
+from doubles.watched_pods import SPEC, watching
 from doubles.world import RunningManager, World, manager_of, two_workers
 
 from mirror.decide.snapshot import Policy
@@ -242,6 +243,28 @@ async def test_a_drain_that_is_cancelled(moment: str) -> None:
         assert "Failed" not in world.conditions()
         if moment == "deleted, records fail":
             assert mirror["status"]["completedIndexes"] == "0-3"
+
+
+async def test_what_a_cancelled_drain_has_deleted_has_not_vanished() -> None:
+    """56: pods that it had run, of which we have deleted the mirror, are no proof that it ran on without us (D11)."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    async with manager_of(world, policy=SEEDING, **watching(world.origin)) as manager:
+        uid = await on_east(world, manager)
+        labels = {"job-name": "train", "controller-uid": uid}
+        world.workers["east"].server.put("pods", {"metadata": {"name": "train-0", "labels": labels}, "spec": SPEC})
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(3)
+        world.workers["east"].faults.arrange(Fault.LOSE_REQUEST.value, Which("get", "jobs"), times=1_000)
+        stop(world)
+        await manager.settle(10)
+        assert world.mirrors() == []
+        world.annotate_worker("east", drain=None)
+        world.workers["east"].restore()
+        await manager.settle(MINUTE)
+        assert "Failed" not in world.conditions()
+        assert (world.placed(), world.mirrors()) == ("east", ["east"])
 
 
 @pytest.mark.slow
