@@ -11,9 +11,12 @@ from flow_world import MANAGER, job
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from mirror.embedded.faults.kinds import internal_error
+from mirror.embedded.faults.kinds import Loss, internal_error
 from mirror.embedded.faults.targets import Which
 from mirror.model import names
+
+DRAIN_LOOKS = 400
+"""Twenty seconds: where there is no other worker, it goes on where it is."""
 
 
 class StartingOver(Moving):
@@ -69,6 +72,35 @@ class StartingOver(Moving):
         await self.world.delete(name, cluster=worker, propagation="Orphan")
         await asyncio.sleep(seconds)
         self.laws.look_beside_orphans(worker, name, left)
+
+    @rule(
+        name=NAMES,
+        said=st.sampled_from(("Recreate", "Fail", None)),
+        worker=WORKER,
+        lost=st.integers(0, 8),
+        gap=st.sampled_from((0.0, 0.02, 0.3, 2.0)),
+        seconds=st.sampled_from((3.0, 20.0, 120.0)),
+    )
+    def an_operator_cancels_a_drain_as_a_mirror_goes(
+        self, name: str, said: str | None, worker: str, lost: int, gap: float, seconds: float
+    ) -> None:
+        """It has stopped, and the manager deletes it; pods that have run are there on, and looks are lost just then."""
+        annotations = {names.WORKER_ORDER: worker} | ({names.ON_MIRROR_LOSS: said} if said is not None else {})
+        self._do(self._quiet_day(job(name, annotations=annotations, **LASTING["counting"]), worker))
+        self._do(self._cancel_drain(name, worker, lost, gap, seconds))
+
+    async def _cancel_drain(self, name: str, worker: str, lost: int, gap: float, seconds: float) -> None:
+        world, faults = self.world, self.world.workers[worker].faults
+        faults.arrange(Loss.LOSE_REQUEST, Which("get", "jobs", peer=MANAGER), times=lost)
+        faults.arrange(internal_error(), Which("delete", "pods"), times=100)
+        await world.register(worker, drain="move-started")
+        for _ in range(DRAIN_LOOKS):
+            if await world.mirror(worker, name) is None:
+                break
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(gap)
+        await world.register(worker)
+        await asyncio.sleep(seconds)
 
     async def _restart_manager(self, seconds: float) -> None:
         await self.world.kill_manager()

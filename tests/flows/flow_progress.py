@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from doubles.managers import conditions, placed
 from flow_invariants import Invariants
-from flow_world import MANAGER
+from flow_world import MANAGER, FlowWorld
 
 from mirror.batch import indexes
 from mirror.embedded.apiserver.messages import Request
@@ -122,8 +122,28 @@ class StartOverLaws(DrainingLaws):
 
     started_over = 0
 
+    def __init__(self, world: FlowWorld) -> None:
+        super().__init__(world)
+        self._gone_by_us: dict[str, str] = {}
+        """Uids of mirrors that the manager has deleted, by the uid of their source: the last one of each."""
+
+    def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        super()._look_at_mirror(worker, uid, old, new, request)
+        if request.peer == MANAGER and old is not None and (new is None or "deletionTimestamp" in new["metadata"]):
+            self._gone_by_us[self._source_of.get(uid, "")] = uid
+
+    def _look_at_vanishing(self, uid: str, old: Json, new: Json) -> None:
+        """D11: what we have deleted ourselves has not vanished."""
+        recorded = next((one["message"] for one in old["status"]["conditions"] if one["type"] == names.MIRRORED), None)
+        is_lost = conditions(new).get("Failed") == "MirrorLost" and "Failed" not in conditions(old)
+        starts_over = moves_of(new).count > moves_of(old).count and moves_of(new).is_start_over
+        if recorded is not None and recorded == self._gone_by_us.get(uid) and (is_lost or starts_over):
+            self._wrong(f"D11: {new['metadata']['name']} has lost a mirror that the manager had deleted")
+
     def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         if old is not None and new is not None and request.peer == MANAGER and placed(old) == placed(new):
+            if conditions(old):
+                self._look_at_vanishing(uid, old, new)
             before, after = moves_of(old), moves_of(new)
             if after.count > before.count and after.is_start_over:
                 self._look_at_start_over(uid, str(placed(new)), old, new)

@@ -174,7 +174,7 @@ FAULTS = (
     PlantedFault(
         "what is stored of leases is not read after a restart",
         "decide/fencing.py",
-        "        ends_in = (worker.fenced_until - now).total_seconds()\n    else:",
+        "        ends_in = max(recorded, policy.fence_ttl_seconds - worker.lost_for_seconds)\n    else:",
         "        ends_in = -1000.0\n    else:",
         "fence",
     ),
@@ -204,6 +204,13 @@ FAULTS = (
         "controllers/routes.py",
         "ran=mirror.metadata.uid",
         'ran=""',
+        "recreate",
+    ),
+    PlantedFault(
+        "what a drain has deleted had run on",
+        "controllers/writing_mirrors.py",
+        "            if may_have_run and not was_let_go(seen):\n",
+        "            if may_have_run:\n",
         "recreate",
     ),
     PlantedFault(

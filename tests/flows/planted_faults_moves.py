@@ -57,8 +57,8 @@ MOVE_FAULTS = (
     PlantedFault(
         "a lease that somebody made longer counts",
         "decide/fencing.py",
-        "    if fence is None or mark != FENCED:\n",
-        "    if fence is None or not mark:\n",
+        "    if mark == VOIDED or (queue and",
+        "    if (queue and",
         "fence",
     ),
     PlantedFault(

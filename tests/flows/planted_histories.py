@@ -286,10 +286,17 @@ def _ran_unstored(machine: StartingOver) -> None:
     )
 
 
+def _cancelled_drain(machine: StartingOver) -> None:
+    machine.an_operator_cancels_a_drain_as_a_mirror_goes(
+        name="a", said="Recreate", worker="east", lost=8, gap=0.0, seconds=20.0
+    )
+
+
 OF_STARTING_OVER: Mapping[str, Callable[[StartingOver], None]] = {
     "a vanished mirror is made again while its pods run": _vanished("Recreate", "Orphan"),
     "a started Job that may not start over does": _vanished(None, "Background"),
     "a mirror that ran unstored had never started": _ran_unstored,
+    "what a drain has deleted had run on": _cancelled_drain,
 }
 
 
