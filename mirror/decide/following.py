@@ -174,7 +174,7 @@ def _unready(
     if mirror_suspended:
         # Its source may run, and nothing is to be sent: the worker's own queueing, or somebody there, holds it (D26).
         is_as_sent = seen.changes is None or not (seen.changes.operations or seen.changes.must_wait_for_pods)
-        if not seen.source.is_suspended and is_as_sent:
+        if not seen.source.is_suspended and (is_as_sent or must_stop_first(seen)):
             reason = Reason.SUSPENDED_ON_WORKER
     elif lacks_pods:
         if kind.is_unstarted(mirror):

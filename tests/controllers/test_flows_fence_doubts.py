@@ -220,6 +220,8 @@ async def test_it_is_resumed_once_it_has_stopped() -> None:
         await manager.settle(30)
         assert left(world) > 0
         assert world.mirror("east")["spec"]["suspend"] is True
+        await manager.settle(MINUTE)
+        assert world.annotation(WAITING) == "worker east keeps it suspended"
         world.controller("east").suspend("train")
         await manager.settle(2)
         assert world.mirror("east")["spec"]["suspend"] is False
