@@ -132,6 +132,10 @@ class MovableKind(RetryableKind, Protocol):
         """Whether nothing of it runs or will, by its own controller's word."""
         ...
 
+    def ends_when_suspended(self, mirror: Object) -> bool:
+        """Whether its own controller may take a mirror for complete for no other reason than that it was suspended."""
+        ...
+
     def held_body(self, body: dict[str, Any]) -> dict[str, Any]:
         """A new mirror that is suspended until its status is seeded; asked for only where a source has a seed."""
         ...

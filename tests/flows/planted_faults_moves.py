@@ -36,7 +36,7 @@ MOVE_FAULTS = (
     PlantedFault(
         "copies that lose are deleted though they are to be suspended",
         "controllers/returning.py",
-        "        if self._suspends and summary.placed != worker.name:\n",
+        "        if self._suspends and summary.placed != worker.name and not must_go(kind, found):\n",
         "        if False:\n",
         "guards",
     ),

@@ -191,6 +191,9 @@ class BatchJob:
     def has_stopped(self, mirror: Object) -> bool:
         return stopping.has_stopped(mirror)
 
+    def ends_when_suspended(self, mirror: Object) -> bool:
+        return stopping.ends_when_suspended(mirror)
+
     def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
         return seeding.held_body(body)
 

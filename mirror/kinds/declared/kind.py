@@ -189,6 +189,9 @@ class DeclaredKind:
     def has_stopped(self, mirror: Object) -> bool:
         return False
 
+    def ends_when_suspended(self, mirror: Object) -> bool:
+        return False
+
     def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
         return body
 
