@@ -13,6 +13,7 @@ from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.moving import is_completed_copy, why_uncounted
 from mirror.kinds.asking import was_moved
 from mirror.kinds.base import Kind, StatusSummary
+from mirror.kinds.queueing import queue_of
 from mirror.kube import requests
 from mirror.kube.errors import ApiError, KubeError, NotFound, ServerFailure
 from mirror.kube.objects import Object
@@ -170,8 +171,12 @@ class Returning:
 
 
 def must_go(kind: Kind, found: Object) -> bool:
-    """Whether a copy that may run cannot be kept, suspended: that would make it complete, and so win."""
-    return not kind.summary(found).is_finished and kind.ends_when_suspended(found)
+    """Whether a copy that may run cannot be kept, suspended.
+
+    That would make it complete, and so win; or the queue that it is in there resumes what it has admitted, as often as
+    it is suspended (D26).
+    """
+    return not kind.summary(found).is_finished and (bool(queue_of(found)) or kind.ends_when_suspended(found))
 
 
 def breach(kind: Kind, found: Object, worker: str, promise: str) -> str:

@@ -9,6 +9,7 @@ from doubles.jobs import job
 from doubles.world import RunningManager, World, two_workers
 
 from mirror.decide.snapshot import Policy
+from mirror.model import names
 from mirror.model.losses import OnLoss
 
 pytestmark = pytest.mark.looptime
@@ -51,3 +52,18 @@ async def test_one_that_would_be_complete_once_it_is_suspended_is_deleted(succee
         assert world.texts("LeftBehindDeleted") == ["the copy that was left on east was deleted"]
         assert "LeftBehindSuspended" not in world.events()
         assert "Complete" not in world.conditions()
+
+
+@pytest.mark.parametrize("is_held", [False, True], ids=["runs", "held by its queue"])
+async def test_one_that_a_queue_there_runs_is_deleted(is_held: bool) -> None:
+    """D26: the queue resumes what it has admitted, or will, so that suspending it again and again has no end."""
+    async with two_workers(policy=RESCHEDULE, suspends_losers=True) as (world, manager):
+        await left_on_east(world, manager, labels={names.QUEUE_NAME: "q"})
+        if is_held:
+            world.workers["east"].server.edit("jobs", "train", lambda body: body["spec"].update(suspend=True))
+        world.workers["east"].restore()
+        before = len(world.workers["east"].writes())
+        await manager.settle(MINUTE)
+        assert world.mirrors() == ["west"]
+        assert len(world.workers["east"].writes()) == before + 1
+        assert "LeftBehindSuspended" not in world.events()
