@@ -46,10 +46,18 @@ def is_to_leave(
         return True
     if queue_of(mirror):
         return False  # its worker's queue resumes what it runs
+    if _would_be_complete(source, mirror):
+        return False
     has_started = source.has_started or bool(source.kind.progress(mirror).started_at)
     if not has_started or worker.drain == MOVE_STARTED:
         return True
     return policy_of(source, policy, on_namespace).on_loss is not OnLoss.WAIT
+
+
+def _would_be_complete(source: Source, mirror: Object) -> bool:
+    """Whether stopping it would end it well, with its work undone: it ends where it is."""
+    kind = source.kind
+    return kind.ends_when_suspended(mirror) and (kind.has_succeeded(mirror) or kind.has_succeeded(source.found))
 
 
 def leave_draining_worker(seen: Snapshot) -> Plan | None:

@@ -136,6 +136,10 @@ class MovableKind(RetryableKind, Protocol):
         """Whether its own controller may take a mirror for complete for no other reason than that it was suspended."""
         ...
 
+    def has_succeeded(self, found: Object) -> bool:
+        """Whether a pod of it has, counted or not."""
+        ...
+
     def held_body(self, body: dict[str, Any]) -> dict[str, Any]:
         """A new mirror that is suspended until its status is seeded; asked for only where a source has a seed."""
         ...

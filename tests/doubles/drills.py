@@ -237,6 +237,9 @@ class Drill:
     def ends_when_suspended(self, mirror: Object) -> bool:
         return False
 
+    def has_succeeded(self, found: Object) -> bool:
+        return False
+
     def held_body(self, body: dict[str, Any]) -> dict[str, Any]:
         return body
 

@@ -194,6 +194,9 @@ class BatchJob:
     def ends_when_suspended(self, mirror: Object) -> bool:
         return stopping.ends_when_suspended(mirror)
 
+    def has_succeeded(self, found: Object) -> bool:
+        return stopping.has_succeeded(found)
+
     def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
         return seeding.held_body(body)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mirror.batch import conditions
+from mirror.batch import conditions, views
 from mirror.batch.conditions import SUSPENDED
 from mirror.kinds.batch_job.body import SUSPEND
 from mirror.kinds.batch_job.spec_facts import facts_of
@@ -33,6 +33,12 @@ def ends_when_suspended(mirror: Object) -> bool:
     """
     size = facts_of(mirror.spec).size
     return size is None or size.completions is None
+
+
+def has_succeeded(found: Object) -> bool:
+    """Whether a pod of it has, counted or not."""
+    status = found.status_dict()
+    return bool(status.get("succeeded")) or bool(views.mapping(status.get("uncountedTerminatedPods")).get("succeeded"))
 
 
 def has_stopped(mirror: Object) -> bool:

@@ -192,6 +192,9 @@ class DeclaredKind:
     def ends_when_suspended(self, mirror: Object) -> bool:
         return False
 
+    def has_succeeded(self, found: Object) -> bool:
+        return False
+
     def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
         return body
 
