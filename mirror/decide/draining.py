@@ -89,12 +89,21 @@ GONE_BY_DRAIN = MoveRequest(Step.MOVE, Why.DRAINED)
 
 
 def _stop(seen: Snapshot, mirror: Object) -> Plan | None:
-    """Suspend the mirror once there is another place for its source; its status is followed until its pods are gone."""
+    """Suspend the mirror once there is another place for its source; its status is followed until its pods are gone.
+
+    One that was resumed is not before its controller has answered that: what its status says of the suspension before
+    would pass for an answer to this one, while that controller makes pods.
+    """
     worker, source = seen.worker, seen.source
     assert worker is not None
     is_stopping = source.kind.is_suspended(mirror)
     if not is_stopping and (waiting := _wait_for_place_and_turn(seen)) is not None:
         return waiting
+    if source.kind.is_resuming(mirror):
+        plan = _go_on(seen)
+        again = min(plan.again_after_seconds or STOPS_LOOK_SECONDS, STOPS_LOOK_SECONDS)
+        why = f"runs again on {worker.name} before it stops there"
+        return replace(plan, because=why, actions=(*plan.actions, _KEEP), again_after_seconds=again)
     problem: Obstruction | None = None
     patch: tuple[Action, ...] = ()
     if not is_stopping:

@@ -129,7 +129,14 @@ class MovableKind(RetryableKind, Protocol):
         ...
 
     def has_stopped(self, mirror: Object) -> bool:
-        """Whether nothing of it runs or will, by its own controller's word."""
+        """Whether nothing of it runs or will, by its own controller's word.
+
+        That is no word on this suspension where it was resumed before, and suspended again while ``is_resuming``.
+        """
+        ...
+
+    def is_resuming(self, mirror: Object) -> bool:
+        """Whether it is to run, and its controller still says that it is suspended."""
         ...
 
     def ends_when_suspended(self, mirror: Object) -> bool:

@@ -234,6 +234,9 @@ class Drill:
     def has_stopped(self, mirror: Object) -> bool:
         return False
 
+    def is_resuming(self, mirror: Object) -> bool:
+        return False
+
     def ends_when_suspended(self, mirror: Object) -> bool:
         return False
 

@@ -191,6 +191,9 @@ class BatchJob:
     def has_stopped(self, mirror: Object) -> bool:
         return stopping.has_stopped(mirror)
 
+    def is_resuming(self, mirror: Object) -> bool:
+        return stopping.is_resuming(mirror)
+
     def ends_when_suspended(self, mirror: Object) -> bool:
         return stopping.ends_when_suspended(mirror)
 

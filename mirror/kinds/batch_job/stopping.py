@@ -26,6 +26,11 @@ def operations(mirror: Object) -> tuple[Mapping[str, Any], ...]:
     )
 
 
+def is_resuming(mirror: Object) -> bool:
+    """Whether its controller has not answered yet that it is to run: it may make pods, and its status is of before."""
+    return not facts_of(mirror.spec).is_suspended and conditions.is_true(conditions.of(mirror.status_dict()), SUSPENDED)
+
+
 def ends_when_suspended(mirror: Object) -> bool:
     """Without ``completions`` a Job is complete once a pod of it has succeeded and none runs, whatever ended those.
 

@@ -189,6 +189,9 @@ class DeclaredKind:
     def has_stopped(self, mirror: Object) -> bool:
         return False
 
+    def is_resuming(self, mirror: Object) -> bool:
+        return False
+
     def ends_when_suspended(self, mirror: Object) -> bool:
         return False
 
