@@ -42,7 +42,7 @@ def is_to_leave(
         return False
     if source.is_finished or source.is_deleting or source.is_held or source.stored.has_verdict:
         return False
-    if source.stored.is_leaving or mirror is None or source.kind.is_suspended(mirror):
+    if mirror is None or source.kind.is_suspended(mirror):
         return True
     if queue_of(mirror):
         return False  # its worker's queue resumes what it runs
@@ -233,17 +233,20 @@ def _until_its_turn(seen: Snapshot) -> Plan:
     not be stopped again without consent, and would stay.
     """
     mirror = seen.mirror
-    if mirror is None or seen.source.stored.is_leaving:
+    if mirror is None:
         return Plan("nothing of it runs")
     if not seen.source.kind.is_suspended(mirror):
         return _go_on(seen)
+    if seen.source.stored.is_leaving:
+        return Plan("nothing of it runs")
     write, again = _follow_status(seen, mirror, None)
     return Plan("its mirror is stopped", write, again)
 
 
 def _meanwhile(seen: Snapshot) -> Plan:
     """What is done for it while it has no other place: it is followed, unless it has stopped already."""
-    if seen.source.stored.is_leaving or seen.mirror is None:
+    mirror, stored = seen.mirror, seen.source.stored
+    if mirror is None or (stored.is_leaving and seen.source.kind.is_suspended(mirror)):
         write, later = source_write(seen, waiting=wait_obstruction(seen, GONE_BY_DRAIN))
         plan = Plan("has stopped, and waits for another worker", write, later)
     else:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from doubles.drained import SEEDING, is_suspended_on_east, on_east, stop
-from doubles.world import two_workers
+from doubles.refusals import Refused
+from doubles.world import RunningManager, World, two_workers
 
 pytestmark = pytest.mark.looptime
 
@@ -102,3 +103,42 @@ async def test_a_worker_that_never_answers_a_resume_keeps_the_job_and_is_followe
         await manager.settle(2)
         assert world.source()["status"]["completedIndexes"] == "0-4"
         assert not is_suspended_on_east(world)
+
+
+async def drained_to_west(world: World, manager: RunningManager) -> None:
+    """It has left east, and its mirror on west waits for that worker's controller."""
+    await on_east(world, manager)
+    world.annotate_worker("east", drain="move-started")
+    await manager.settle(3)
+    stop(world)
+    await manager.settle(10)
+    assert (world.placed(), world.mirrors()) == ("west", ["west"])
+    assert world.conditions()["Suspended"] == "WorkerDrained"
+
+
+def start_on_west(world: World, **counted: Any) -> None:
+    status = world.mirror("west")["status"]
+    running = {"active": 2, "ready": 2, "startTime": world.management.clock.text()}
+    world.controller("west").set("train", status | running | counted)
+
+
+@pytest.mark.parametrize("has_place", [False, True])
+async def test_what_has_just_come_from_a_drained_worker_is_followed_on_the_next_one(has_place: bool) -> None:
+    """That one is drained in turn, before the first status: what has started there stays without consent, and shows."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        await drained_to_west(world, manager)
+        world.annotate_worker("east", drain=None, cordoned=None if has_place else "true")
+        await manager.settle(1)
+        if has_place:
+            world.management.arrange("patch", "jobs/status", Refused(500, "InternalError"), times=20)
+            start_on_west(world)
+        world.annotate_worker("west", drain="move")
+        await manager.settle(1)
+        assert world.mirror("west")["spec"]["suspend"] is False
+        start_on_west(world)
+        await manager.settle(10 * MINUTE)
+        status = world.source()["status"]
+        assert (status["active"], world.conditions().get("Suspended")) == (2, None)
+        start_on_west(world, succeeded=8, completedIndexes="0-7")
+        await manager.settle(5)
+        assert world.source()["status"]["completedIndexes"] == "0-7"

@@ -123,14 +123,21 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def is_leaving(self) -> bool:
-        """Its mirror has stopped on a worker that is drained, and what was counted there is stored: it may go."""
-        return self._suspended_because == WORKER_DRAINED and self.mirror_uid is not None
+        """Its mirror has stopped on a worker that is drained, and what was counted there is stored: it may go.
+
+        Not once it has gone: on the next worker, too, it is suspended for that reason until its mirror there starts.
+        """
+        if self._suspended_because != WORKER_DRAINED or self.mirror_uid is None:
+            return False
+        return self._suspension.get("message") == leaving_text(self.placed_worker or "")
+
+    @property
+    def _suspension(self) -> Condition:
+        return (conditions.find(self.conditions, SUSPENDED, TRUE) if SUSPENDED in self.true else None) or {}
 
     @property
     def _suspended_because(self) -> object:
-        if SUSPENDED not in self.true:
-            return None
-        return (conditions.find(self.conditions, SUSPENDED, TRUE) or {}).get("reason")
+        return self._suspension.get("reason")
 
     @property
     def obstruction_reason(self) -> str:
@@ -154,6 +161,11 @@ class StoredJob(msgspec.Struct, frozen=True):
             return ""
         listed = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
         return f"what is stored allows no such write: {listed}"
+
+
+def leaving_text(worker: str) -> str:
+    """What a source says of a worker that it is about to leave, since that is drained: the mirror there may go."""
+    return f"Worker {worker} is drained; the copy there has stopped and is deleted"
 
 
 def served(status: Mapping[str, object]) -> Status:
