@@ -22,7 +22,7 @@ from mirror.controllers.requesting import (
     without,
 )
 from mirror.controllers.state import MirroringState
-from mirror.decide.draining import is_to_leave
+from mirror.decide.draining import is_to_leave, is_unmade
 from mirror.decide.expired_leases import has_ended_by_lease
 from mirror.decide.fencing import concerns, fence_state
 from mirror.decide.identity import Identity
@@ -153,6 +153,8 @@ class Observer:
             fence=fence,
             retry=retry,
             avoided=avoided,
+            # Of a mirror that is recorded no create of a leader before is under way.
+            settles_in_seconds=self._moves.settles_in_seconds if is_unmade(source, memory) else 0.0,
         )
         return self._shared(seen, request) if self._has_others else seen
 

@@ -16,7 +16,7 @@ from mirror.decide.loss_policies import policy_of
 from mirror.decide.move_requests import request_move, seconds_until_carried_out
 from mirror.decide.moving import had_turn, move_to, request_place, wait_for_turn, wait_obstruction
 from mirror.decide.plan import AT_ONCE, NO_TURN, Action, AwaitMove, DeleteMirror, FindMirror, Plan
-from mirror.decide.snapshot import Look, Policy, Snapshot, Source, WorkerSight
+from mirror.decide.snapshot import Look, Memory, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.base import Changes
 from mirror.kinds.queueing import queue_of
@@ -25,6 +25,7 @@ from mirror.model.drains import MOVE_STARTED, MOVING
 from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
+from mirror.model.terms import CARRIED_OUT_SECONDS
 from mirror.sharding.share import Part
 
 GOES_LOOK_SECONDS = 1.0
@@ -157,21 +158,41 @@ def _go(seen: Snapshot) -> Plan | None:
     worker, source, memory = seen.worker, seen.source, seen.memory
     assert worker is not None
     if not memory.first_create:
-        if not source.stored.is_leaving:
+        if not (source.stored.is_leaving or is_unmade(source, memory)):
             return None  # it may be there, or come: it is made or found first
         if (left := seconds_until_carried_out(seen)) > 0:
             return Plan("one that was sent before may come yet", (_KEEP,), left)
-        uid = source.stored.mirror_uid or ""
-        if memory.look is None or memory.looked_for != uid:
-            find = FindMirror(worker.name, uid)
+        if not _has_looked(seen):
+            find = FindMirror(worker.name, source.stored.mirror_uid or "")
             return Plan("its mirror is not in the cache", (find, _KEEP), GOES_LOOK_SECONDS)
-        if memory.look is Look.ELSEWHERE:
+        if not _is_absent(seen):
             return None
     if seen.part is Part.HOLDER:
         return request_move(seen, GONE_BY_DRAIN)
     if (waiting := _wait_for_place_and_turn(seen)) is not None:
         return waiting
     return move_to(seen, seen.assignment.assigned or "", GONE_BY_DRAIN)
+
+
+def is_unmade(source: Source, memory: Memory) -> bool:
+    """Whether nothing is known of a mirror there, as where a create was refused and its manager restarted since."""
+    if source.placed is None or source.has_started or source.stored.mirror_uid or memory.ran:
+        return False
+    return not memory.mirror_uid or memory.mirror_uid in {one.uid for one in source.stored.moves.left_behind}
+
+
+def _has_looked(seen: Snapshot) -> bool:
+    """Whether a live look has said what is there, and nothing that was sent before it can be carried out since."""
+    memory = seen.memory
+    if memory.look is None or memory.looked_for != (seen.source.stored.mirror_uid or ""):
+        return False
+    return memory.read_at >= memory.unanswered_at + CARRIED_OUT_SECONDS
+
+
+def _is_absent(seen: Snapshot) -> bool:
+    """Whether that look has shown that its mirror is not there; one without our labels may be of an unknown uid."""
+    look = seen.memory.look
+    return look is Look.GONE or (look is Look.FOREIGN and seen.source.stored.is_leaving)
 
 
 def is_place_wanted(seen: Snapshot) -> bool:
@@ -184,11 +205,11 @@ def request_by_drain(seen: Snapshot) -> MoveRequest | None:
     """What it is to be moved for, where nothing of it is on its worker any more: that was never made, or is proved."""
     if seen.mirror is not None or not is_place_wanted(seen):
         return None
-    memory, stored = seen.memory, seen.source.stored
-    uid = stored.mirror_uid or ""
-    is_gone = memory.look in (Look.GONE, Look.FOREIGN) and memory.looked_for == uid
-    is_proved = stored.is_leaving and is_gone and seconds_until_carried_out(seen) <= 0
-    return GONE_BY_DRAIN if memory.first_create or is_proved else None
+    if seen.memory.first_create:
+        return GONE_BY_DRAIN
+    may_go = seen.source.stored.is_leaving or is_unmade(seen.source, seen.memory)
+    is_proved = may_go and seconds_until_carried_out(seen) <= 0 and _has_looked(seen) and _is_absent(seen)
+    return GONE_BY_DRAIN if is_proved else None
 
 
 def _wait_for_place_and_turn(seen: Snapshot) -> Plan | None:

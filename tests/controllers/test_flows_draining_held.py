@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 from doubles.drained import SEEDING, is_suspended_on_east, on_east, stop
-from doubles.refusals import Refused
-from doubles.world import RunningManager, World, two_workers
+from doubles.jobs import job
+from doubles.refusals import Refused, forbidden
+from doubles.transport import Fault
+from doubles.world import RunningManager, World, manager_of, two_workers
+
+from mirror.embedded.faults.targets import Which
 
 pytestmark = pytest.mark.looptime
 
@@ -142,3 +146,75 @@ async def test_what_has_just_come_from_a_drained_worker_is_followed_on_the_next_
         start_on_west(world, succeeded=8, completedIndexes="0-7")
         await manager.settle(5)
         assert world.source()["status"]["completedIndexes"] == "0-7"
+
+
+async def unmade_on_east(world: World, fault: str = "") -> None:
+    """Recorded on east, where nothing of it was made while this manager lived, as far as that knows."""
+    async with manager_of(world) as manager:
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle()
+        if fault:
+            world.workers["east"].faults.arrange(fault, Which("create", "jobs"), times=1_000_000)
+        else:
+            world.workers["east"].arrange("create", "jobs", Refused(503, "ServiceUnavailable"), times=1_000_000)
+        world.create(job())
+        await manager.settle(5)
+        assert world.placed() == "east"
+    world.workers["east"].restore()
+    world.annotate_worker("west", cordoned=None)
+
+
+async def test_what_was_never_made_leaves_after_a_restart() -> None:
+    """Who has just begun to lead does not know that: it looks, once nothing of before can be carried out any more."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    await unmade_on_east(world)
+    world.workers["east"].arrange("create", "jobs", forbidden(), times=1_000_000)
+    async with manager_of(world) as manager:
+        await manager.settle(10)
+        world.annotate_worker("east", drain="move")
+        await manager.settle(30)
+        assert world.placed() == "east"
+        await manager.settle(2 * MINUTE)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        assert world.texts("Moved") == ["moved from east to west (move 1); no copy is left on east"]
+
+
+async def test_what_was_made_without_an_answer_is_found_before_it_leaves() -> None:
+    """Nobody has recorded its uid; it stops there first, as any other."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    await unmade_on_east(world, Fault.LOSE_ANSWER.value)
+    assert world.mirrors() == ["east"]
+    world.annotate_worker("east", drain="move")
+    async with manager_of(world) as manager:
+        await manager.settle(3 * MINUTE)
+        assert (world.placed(), world.mirrors(), is_suspended_on_east(world)) == ("east", ["east"], True)
+
+
+async def test_a_look_from_before_a_create_that_has_no_answer_proves_nothing() -> None:
+    """It was seen to be absent, the drain was cancelled, and a create was sent since, which arrives late."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    await unmade_on_east(world)
+    world.annotate_worker("west", cordoned="true")
+    world.annotate_worker("east", drain="move")
+    east = world.workers["east"]
+    async with manager_of(world) as manager:
+        await manager.settle(2 * MINUTE)
+        assert (world.placed(), world.mirrors()) == ("east", [])
+        east.faults.arrange(Fault.LOSE_REQUEST.value, Which("create", "jobs"), times=1_000_000)
+        world.annotate_worker("east", drain=None)
+        await manager.settle(2)
+        world.annotate_worker("west", cordoned=None)
+        world.annotate_worker("east", drain="move")
+        east.restore()
+        asked = len([one for one in east.sent if one.path.endswith("/jobs/train")])
+        await manager.settle(30)
+        assert world.placed() == "east"
+        await manager.settle(2 * MINUTE)
+        assert world.placed() == "west"
+        assert len([one for one in east.sent if one.path.endswith("/jobs/train")]) > asked
