@@ -153,10 +153,14 @@ class Observer:
             fence=fence,
             retry=retry,
             avoided=avoided,
-            # Of a mirror that is recorded no create of a leader before is under way.
-            settles_in_seconds=self._moves.settles_in_seconds if is_unmade(source, memory) else 0.0,
         )
-        return self._shared(seen, request) if self._has_others else seen
+        return self._shared(seen, request) if self._has_others else self._alone(seen)
+
+    def _alone(self, seen: Snapshot) -> Snapshot:
+        """The same; a create of who led before may be under way only where no mirror is known."""
+        if not is_unmade(seen.source, seen.memory):
+            return seen
+        return replace(seen, settles_in_seconds=self._moves.settles_in_seconds)
 
     def _shared(self, seen: Snapshot, request: MoveRequest | None) -> Snapshot:
         """The same, with what of it is done by whom (S2)."""

@@ -26,6 +26,11 @@ class MovableSource(RetryableSource, Protocol):
         ...
 
     @property
+    def limited_moves(self) -> int:
+        """How many of its moves count against ``workers.moveLimit``: those from drained workers do not."""
+        ...
+
+    @property
     def waits_after_move(self) -> bool:
         """It was moved, and nothing of it is known to have started since."""
         ...
@@ -85,6 +90,10 @@ class UnmovableSource(UnretryableSource, ABC):
     @property
     def moves(self) -> Moves:
         return Moves()
+
+    @property
+    def limited_moves(self) -> int:
+        return 0
 
     @property
     def waits_after_move(self) -> bool:

@@ -13,6 +13,7 @@ from mirror.kinds.batch_job.status_own import MIRRORED_REASON, MOVED_REASON, PLA
 from mirror.kinds.batch_job.status_stored import WORKER_DRAINED, WORKER_LOST, StoredJob, leaving_text, served
 from mirror.kinds.stored_source import Status
 from mirror.model import names
+from mirror.model.drains import drains_text
 from mirror.model.moves import Moves
 from mirror.model.retries import RetryState
 
@@ -40,6 +41,10 @@ def moved_status(
         conditions.new(names.MOVED, TRUE, reason=reason, message=moves.message, at=at),
     ):
         listed = conditions.upsert(listed, one)
+    if is_drained:
+        said = drains_text(stored.drains + 1)
+        drained = conditions.new(names.DRAINED, TRUE, reason=WORKER_DRAINED, message=said, at=at)
+        listed = conditions.upsert(listed, drained)
     idle = {"active": 0, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
     status = served({**stored.status, **idle, "conditions": listed})
     return None if stored.refusal(status) else status

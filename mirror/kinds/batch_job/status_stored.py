@@ -19,13 +19,16 @@ from mirror.batch.status_rules import check_change
 from mirror.kinds import explaining
 from mirror.kinds.stored_source import Status
 from mirror.model import names
+from mirror.model.drains import parse_drains
 from mirror.model.moves import Moves, parse_moves
 from mirror.model.retries import Retries, parse_retries
 
 _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
 _LEFT_OUT_EMPTY = frozenset((*_COUNTERS, "completedIndexes", "conditions"))
-_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, names.MOVED, names.RETRYING, SUSPENDED))
+_UNDECIDED = frozenset(
+    (names.PLACED, names.MIRRORED, names.PROGRESSING, names.MOVED, names.DRAINED, names.RETRYING, SUSPENDED)
+)
 """Conditions that say nothing about how the Job ends."""
 WORKER_LOST, WORKER_DRAINED = "WorkerLost", "WorkerDrained"
 """Reasons of Suspended from a move until its new mirror has started; in a drain before its mirror goes, too (D14)."""
@@ -105,6 +108,16 @@ class StoredJob(msgspec.Struct, frozen=True):
     def moves(self) -> Moves:
         """How often it was moved, and what it left behind (D14)."""
         return parse_moves(_message(self.conditions, names.MOVED) or "") if names.MOVED in self.true else Moves()
+
+    @property
+    def drains(self) -> int:
+        """How many of its moves were from workers that were drained (D15)."""
+        return parse_drains(_message(self.conditions, names.DRAINED) or "") if names.DRAINED in self.true else 0
+
+    @property
+    def limited_moves(self) -> int:
+        """How many of its moves count against ``workers.moveLimit``: an operator's drains do not."""
+        return max(0, self.moves.count - self.drains)
 
     @property
     def retries(self) -> Retries:
