@@ -67,7 +67,7 @@ async def test_a_job_that_was_drained_often_starts_over_where_its_mirror_vanishe
 
 
 async def test_a_job_that_was_drained_often_is_moved_from_lost_workers_as_often_as_any() -> None:
-    """And not more often: a loss counts as ever."""
+    """27: and not more often, a loss counts as ever."""
     world = two_workers_of_it()
     async with manager_of(world, policy=POLICY) as manager:
         here, there = await drained_three_times(world, manager), "east"

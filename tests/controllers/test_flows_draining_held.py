@@ -20,7 +20,7 @@ MINUTE = 60.0
 
 @pytest.mark.parametrize("counted", [{"succeeded": 1}, {"uncountedTerminatedPods": {"succeeded": ["a-pod"]}}])
 async def test_a_work_queue_of_which_a_pod_has_succeeded_ends_where_it_is(counted: dict[str, Any]) -> None:
-    """Suspended it would be complete, with its work undone: it is not stopped, with consent or without."""
+    """54: suspended it would be complete, with its work undone: it is not stopped, with consent or without."""
     async with two_workers(policy=SEEDING) as (world, manager):
         await on_east(world, manager, completions=None, completionMode=None, parallelism=3)
         status = {name: world.mirror("east")["status"][name] for name in ("startTime", "ready")}
@@ -49,7 +49,7 @@ async def test_a_work_queue_of_which_no_pod_has_succeeded_leaves() -> None:
 
 
 async def test_what_is_resumed_stops_only_once_its_controller_has_answered() -> None:
-    """Its status says Suspended of before: of a suspension that it has not seen, too, while it makes pods (D2)."""
+    """56: its status says Suspended of before: of a suspension that it has not seen, too, while it makes pods (D2)."""
     async with two_workers(policy=SEEDING) as (world, manager):
         await on_east(world, manager)
         world.edit(lambda body: body["spec"].update(suspend=True))
@@ -165,7 +165,7 @@ async def unmade_on_east(world: World, fault: str = "") -> None:
 
 
 async def test_what_was_never_made_leaves_after_a_restart() -> None:
-    """Who has just begun to lead does not know that: it looks, once nothing of before can be carried out any more."""
+    """54: who has just begun to lead does not know that: it looks, once nothing of before can be carried out."""
     world = World()
     for name in ("east", "west"):
         world.add_worker(name)
