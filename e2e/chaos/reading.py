@@ -38,6 +38,8 @@ class Moves:
     to: str = ""
     left: tuple[LeftCopy, ...] = ()
     reason: str = ""
+    drains: int = 0
+    """How many of them left a drained worker, which no limit holds back."""
 
     @property
     def why(self) -> str:
@@ -69,7 +71,8 @@ def moves_of(body: Json) -> Moves:
     if found is None:
         return Moves()
     left = tuple(LeftCopy(*groups) for groups in _COPY.findall(found[4] or ""))
-    return Moves(int(found[1]), found[2], found[3], left, str(said.get("reason", "")))
+    drains = int(str((condition(body, names.DRAINED) or {}).get("message", "0")).split()[0])
+    return Moves(int(found[1]), found[2], found[3], left, str(said.get("reason", "")), drains)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,8 @@ def _of_lost(story: Story, source: Life, move: Moving, turns: _Turns) -> Iterato
         return  # a person's word is enough
     policies, wanted = story.policies_of(source, move.body, at), _POLICIES.get(said.why)
     yield "" if wanted in policies else f"as {said.why}, with the policy {' or '.join(sorted(policies))}"
-    yield f"for the {said.count}th time" if opening.move_limit and said.count > opening.move_limit else ""
+    times = said.count - said.drains
+    yield f"for the {times}th time" if opening.move_limit and times > opening.move_limit else ""
     away = {worker for worker in opening.workers if _is_away(story, worker, at)}
     living = {one for one in opening.workers if one not in away or not story.is_declared_dead(one, at)}
     lost = len(away & living)

@@ -22,7 +22,7 @@ from mirror.controllers.requesting import (
     without,
 )
 from mirror.controllers.state import MirroringState
-from mirror.decide.draining import is_to_leave
+from mirror.decide.draining import is_to_leave, is_unmade
 from mirror.decide.expired_leases import has_ended_by_lease
 from mirror.decide.fencing import Instant, concerns, fence_state
 from mirror.decide.identity import Identity
@@ -154,7 +154,13 @@ class Observer:
             retry=retry,
             avoided=avoided,
         )
-        return self._shared(seen, request) if self._has_others else seen
+        return self._shared(seen, request) if self._has_others else self._alone(seen)
+
+    def _alone(self, seen: Snapshot) -> Snapshot:
+        """The same; a create of who led before may be under way only where no mirror is known."""
+        if not is_unmade(seen.source, seen.memory):
+            return seen
+        return replace(seen, settles_in_seconds=self._moves.settles_in_seconds)
 
     def _shared(self, seen: Snapshot, request: MoveRequest | None) -> Snapshot:
         """The same, with what of it is done by whom (S2)."""

@@ -14,6 +14,7 @@ from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.moving import is_completed_copy, why_uncounted
 from mirror.kinds.asking import was_moved
 from mirror.kinds.base import Kind, StatusSummary
+from mirror.kinds.queueing import queue_of
 from mirror.kube import requests
 from mirror.kube.errors import ApiError, KubeError, NotFound, ServerFailure
 from mirror.kube.objects import Object
@@ -33,7 +34,10 @@ class Returning:
     """Judges them by what both clusters say now, not by caches."""
 
     def __init__(self, context: WriteContext, mirrors: MirrorWriter, *, suspends: bool = False) -> None:
-        """``suspends``: those that lose stay, suspended, unless their name is needed (setting ``workers.losers``)."""
+        """``suspends``: those that lose stay, suspended, where they can and unless their name is needed.
+
+        It is the setting ``workers.losers``; which cannot, says ``must_go``.
+        """
         self._t = context
         self._suspends = suspends
         self.mirrors = mirrors
@@ -95,7 +99,7 @@ class Returning:
             t.state.intake.add(SourceKey(kind.name, namespace, metadata.name))
             return None
         self._report_breach(worker, kind, source, found, summary.left_behind)
-        if self._suspends and summary.placed != worker.name:
+        if self._suspends and summary.placed != worker.name and not must_go(kind, found):
             await self._suspend(worker, kind, source, found)
             return None
         return source, found
@@ -146,7 +150,8 @@ class Returning:
         """Whether nothing is to be done about it any more, by what caches say."""
         if not self._suspends or not (kind.is_suspended(mirror) or kind.summary(mirror).is_finished):
             return False
-        if kind.summary(mirror).is_finished and kind.progress(mirror).end == COMPLETE:
+        is_complete = kind.summary(mirror).is_finished and kind.progress(mirror).end == COMPLETE
+        if is_complete or must_go(kind, mirror):
             return False
         namespace = worker.source_namespace_of(mirror.metadata.namespace) or ""
         source = self._t.state.sources.get(SourceKey(kind.name, namespace, mirror.metadata.name))
@@ -168,6 +173,15 @@ class Returning:
         key = SourceKey(kind.name, source.metadata.namespace, source.metadata.name)
         t.environment.log.error("fence breached", source=key, worker=worker.name, mirror_uid=uid, promise=promise)
         t.recorder.event(Regarding.of(kind.resource, source), WARNING, "FenceBreached", text)
+
+
+def must_go(kind: Kind, found: Object) -> bool:
+    """Whether a copy that may run cannot be kept, suspended.
+
+    That would make it complete, and so win; or the queue that it is in there resumes what it has admitted, as often as
+    it is suspended (D26).
+    """
+    return not kind.summary(found).is_finished and (bool(queue_of(found)) or kind.ends_when_suspended(found))
 
 
 def _has_ended_late(worker: Worker, kind: Kind, source: Object, found: Object) -> bool:

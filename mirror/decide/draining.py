@@ -16,7 +16,7 @@ from mirror.decide.loss_policies import policy_of
 from mirror.decide.move_requests import request_move, seconds_until_carried_out
 from mirror.decide.moving import had_turn, move_to, request_place, wait_for_turn, wait_obstruction
 from mirror.decide.plan import AT_ONCE, NO_TURN, Action, AwaitMove, DeleteMirror, FindMirror, Plan
-from mirror.decide.snapshot import Look, Policy, Snapshot, Source, WorkerSight
+from mirror.decide.snapshot import Look, Memory, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.base import Changes
 from mirror.kinds.queueing import queue_of
@@ -25,6 +25,7 @@ from mirror.model.drains import MOVE_STARTED, MOVING
 from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.move_requests import MoveRequest, Step, Why
 from mirror.model.reasons import Obstruction, Reason
+from mirror.model.terms import CARRIED_OUT_SECONDS
 from mirror.sharding.share import Part
 
 GOES_LOOK_SECONDS = 1.0
@@ -42,14 +43,22 @@ def is_to_leave(
         return False
     if source.is_finished or source.is_deleting or source.is_held or source.stored.has_verdict:
         return False
-    if source.stored.is_leaving or mirror is None or source.kind.is_suspended(mirror):
+    if mirror is None or source.kind.is_suspended(mirror):
         return True
     if queue_of(mirror):
         return False  # its worker's queue resumes what it runs
+    if _would_be_complete(source, mirror):
+        return False
     has_started = source.has_started or bool(source.kind.progress(mirror).started_at)
     if not has_started or worker.drain == MOVE_STARTED:
         return True
     return policy_of(source, policy, on_namespace).on_loss is not OnLoss.WAIT
+
+
+def _would_be_complete(source: Source, mirror: Object) -> bool:
+    """Whether stopping it would end it well, with its work undone: it ends where it is."""
+    kind = source.kind
+    return kind.ends_when_suspended(mirror) and (kind.has_succeeded(mirror) or kind.has_succeeded(source.found))
 
 
 def leave_draining_worker(seen: Snapshot) -> Plan | None:
@@ -81,12 +90,21 @@ GONE_BY_DRAIN = MoveRequest(Step.MOVE, Why.DRAINED)
 
 
 def _stop(seen: Snapshot, mirror: Object) -> Plan | None:
-    """Suspend the mirror once there is another place for its source; its status is followed until its pods are gone."""
+    """Suspend the mirror once there is another place for its source; its status is followed until its pods are gone.
+
+    One that was resumed is not before its controller has answered that: what its status says of the suspension before
+    would pass for an answer to this one, while that controller makes pods.
+    """
     worker, source = seen.worker, seen.source
     assert worker is not None
     is_stopping = source.kind.is_suspended(mirror)
     if not is_stopping and (waiting := _wait_for_place_and_turn(seen)) is not None:
         return waiting
+    if source.kind.is_resuming(mirror):
+        plan = _go_on(seen)
+        again = min(plan.again_after_seconds or STOPS_LOOK_SECONDS, STOPS_LOOK_SECONDS)
+        why = f"runs again on {worker.name} before it stops there"
+        return replace(plan, because=why, actions=(*plan.actions, _KEEP), again_after_seconds=again)
     problem: Obstruction | None = None
     patch: tuple[Action, ...] = ()
     if not is_stopping:
@@ -140,21 +158,41 @@ def _go(seen: Snapshot) -> Plan | None:
     worker, source, memory = seen.worker, seen.source, seen.memory
     assert worker is not None
     if not memory.first_create:
-        if not source.stored.is_leaving:
+        if not (source.stored.is_leaving or is_unmade(source, memory)):
             return None  # it may be there, or come: it is made or found first
         if (left := seconds_until_carried_out(seen)) > 0:
             return Plan("one that was sent before may come yet", (_KEEP,), left)
-        uid = source.stored.mirror_uid or ""
-        if memory.look is None or memory.looked_for != uid:
-            find = FindMirror(worker.name, uid)
+        if not _has_looked(seen):
+            find = FindMirror(worker.name, source.stored.mirror_uid or "")
             return Plan("its mirror is not in the cache", (find, _KEEP), GOES_LOOK_SECONDS)
-        if memory.look is Look.ELSEWHERE:
+        if not _is_absent(seen):
             return None
     if seen.part is Part.HOLDER:
         return request_move(seen, GONE_BY_DRAIN)
     if (waiting := _wait_for_place_and_turn(seen)) is not None:
         return waiting
     return move_to(seen, seen.assignment.assigned or "", GONE_BY_DRAIN)
+
+
+def is_unmade(source: Source, memory: Memory) -> bool:
+    """Whether nothing is known of a mirror there, as where a create was refused and its manager restarted since."""
+    if source.placed is None or source.has_started or source.stored.mirror_uid or memory.ran:
+        return False
+    return not memory.mirror_uid or memory.mirror_uid in {one.uid for one in source.stored.moves.left_behind}
+
+
+def _has_looked(seen: Snapshot) -> bool:
+    """Whether a live look has said what is there, and nothing that was sent before it can be carried out since."""
+    memory = seen.memory
+    if memory.look is None or memory.looked_for != (seen.source.stored.mirror_uid or ""):
+        return False
+    return memory.read_at >= memory.unanswered_at + CARRIED_OUT_SECONDS
+
+
+def _is_absent(seen: Snapshot) -> bool:
+    """Whether that look has shown that its mirror is not there; one without our labels may be of an unknown uid."""
+    look = seen.memory.look
+    return look is Look.GONE or (look is Look.FOREIGN and seen.source.stored.is_leaving)
 
 
 def is_place_wanted(seen: Snapshot) -> bool:
@@ -167,11 +205,11 @@ def request_by_drain(seen: Snapshot) -> MoveRequest | None:
     """What it is to be moved for, where nothing of it is on its worker any more: that was never made, or is proved."""
     if seen.mirror is not None or not is_place_wanted(seen):
         return None
-    memory, stored = seen.memory, seen.source.stored
-    uid = stored.mirror_uid or ""
-    is_gone = memory.look in (Look.GONE, Look.FOREIGN) and memory.looked_for == uid
-    is_proved = stored.is_leaving and is_gone and seconds_until_carried_out(seen) <= 0
-    return GONE_BY_DRAIN if memory.first_create or is_proved else None
+    if seen.memory.first_create:
+        return GONE_BY_DRAIN
+    may_go = seen.source.stored.is_leaving or is_unmade(seen.source, seen.memory)
+    is_proved = may_go and seconds_until_carried_out(seen) <= 0 and _has_looked(seen) and _is_absent(seen)
+    return GONE_BY_DRAIN if is_proved else None
 
 
 def _wait_for_place_and_turn(seen: Snapshot) -> Plan | None:
@@ -216,17 +254,20 @@ def _until_its_turn(seen: Snapshot) -> Plan:
     not be stopped again without consent, and would stay.
     """
     mirror = seen.mirror
-    if mirror is None or seen.source.stored.is_leaving:
+    if mirror is None:
         return Plan("nothing of it runs")
     if not seen.source.kind.is_suspended(mirror):
         return _go_on(seen)
+    if seen.source.stored.is_leaving:
+        return Plan("nothing of it runs")
     write, again = _follow_status(seen, mirror, None)
     return Plan("its mirror is stopped", write, again)
 
 
 def _meanwhile(seen: Snapshot) -> Plan:
     """What is done for it while it has no other place: it is followed, unless it has stopped already."""
-    if seen.source.stored.is_leaving or seen.mirror is None:
+    mirror, stored = seen.mirror, seen.source.stored
+    if mirror is None or (stored.is_leaving and seen.source.kind.is_suspended(mirror)):
         write, later = source_write(seen, waiting=wait_obstruction(seen, GONE_BY_DRAIN))
         plan = Plan("has stopped, and waits for another worker", write, later)
     else:

@@ -50,7 +50,7 @@ def is_to_be_moved(
         return source.kind.can_move
     if worker.lost_for_seconds < policy.lost_after_seconds or worker.lost_for_seconds <= 0:
         return False
-    if source.stored.moves.count >= policy.move_limit:
+    if source.stored.limited_moves >= policy.move_limit:
         return False
     match policy_of(source, policy, namespace_on_loss).on_loss:
         case OnLoss.RESCHEDULE:
@@ -193,7 +193,7 @@ def lost_text(seen: Snapshot) -> str:
         return f" ({policy.mistake}: treated as Wait)"
     if policy.on_loss is OnLoss.WAIT:
         return ""
-    if source.stored.moves.count >= seen.policy.move_limit:
+    if source.stored.limited_moves >= seen.policy.move_limit:
         return LIMIT_REACHED
     if source.is_suspended:
         return RESUMED_FIRST

@@ -30,7 +30,7 @@ def is_to_start_over(source: Source) -> bool:
 
 def limit_text(seen: Snapshot) -> str:
     """Why one that should start over does not; empty: it does, or should not."""
-    if is_to_start_over(seen.source) and seen.source.stored.moves.count >= seen.policy.move_limit:
+    if is_to_start_over(seen.source) and seen.source.stored.limited_moves >= seen.policy.move_limit:
         return " (it has started over as often as workers.moveLimit allows)"
     return ""
 

@@ -389,7 +389,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     is_request_current: bool = False
     """It was made in the term in which that slot is held (S6)."""
     settles_in_seconds: float = 0.0
-    """Until nothing that was sent to its worker before we hold its slot can be carried out any more (S8)."""
+    """Until nothing that was sent to its worker before we hold its slot, or lead, can be carried out any more (S8)."""
 
     @property
     def recorded_uid(self) -> str:

@@ -26,6 +26,11 @@ class MovableSource(RetryableSource, Protocol):
         ...
 
     @property
+    def limited_moves(self) -> int:
+        """How many of its moves count against ``workers.moveLimit``: those from drained workers do not."""
+        ...
+
+    @property
     def waits_after_move(self) -> bool:
         """It was moved, and nothing of it is known to have started since."""
         ...
@@ -87,6 +92,10 @@ class UnmovableSource(UnretryableSource, ABC):
         return Moves()
 
     @property
+    def limited_moves(self) -> int:
+        return 0
+
+    @property
     def waits_after_move(self) -> bool:
         return False
 
@@ -129,7 +138,22 @@ class MovableKind(RetryableKind, Protocol):
         ...
 
     def has_stopped(self, mirror: Object) -> bool:
-        """Whether nothing of it runs or will, by its own controller's word."""
+        """Whether nothing of it runs or will, by its own controller's word.
+
+        That is no word on this suspension where it was resumed before, and suspended again while ``is_resuming``.
+        """
+        ...
+
+    def is_resuming(self, mirror: Object) -> bool:
+        """Whether it is to run, and its controller still says that it is suspended."""
+        ...
+
+    def ends_when_suspended(self, mirror: Object) -> bool:
+        """Whether its own controller may take a mirror for complete for no other reason than that it was suspended."""
+        ...
+
+    def has_succeeded(self, found: Object) -> bool:
+        """Whether a pod of it has, counted or not."""
         ...
 
     def held_body(self, body: dict[str, Any]) -> dict[str, Any]:

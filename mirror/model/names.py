@@ -34,6 +34,8 @@ MIRRORED = PREFIX + "Mirrored"
 PROGRESSING = PREFIX + "Progressing"
 # Condition on sources: True once it was moved from a lost worker; its message is ``model.moves`` (D14).
 MOVED = PREFIX + "Moved"
+# Condition on sources: True once it has left a drained worker; its message is how often, by ``model.drains`` (D14).
+DRAINED = PREFIX + "Drained"
 # Condition on sources: a mirror of which no pod ever ran is tried on another worker; ``model.retries`` (D31).
 RETRYING = PREFIX + "Retrying"
 

@@ -26,6 +26,7 @@ from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations import worker_objects
 from mirror.cli.worker.operations.sites import ClusterError
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
+from mirror.kinds.batch_job.status_stored import leaving_text
 from mirror.model import names
 from mirror.planes.api import Api
 from mirror.planes.plane import ControlPlane, control_plane
@@ -340,7 +341,8 @@ async def test_a_drain_by_moving_is_asked_for_on_the_secret(
     path = "/apis/batch/v1/namespaces/default/jobs/train"
     source = await clusters.management.api.get(path)
     listed = source["status"]["conditions"]
-    for kind, reason, message in (("Suspended", "WorkerDrained", ""), (names.MIRRORED, "MirrorCreated", "u-1")):
+    leaving = ("Suspended", "WorkerDrained", leaving_text("east"))
+    for kind, reason, message in (leaving, (names.MIRRORED, "MirrorCreated", "u-1")):
         listed.append({"type": kind, "status": "True", "reason": reason, "message": message})
     await clusters.management.api.replace(f"{path}/status", source)
     capsys.readouterr()

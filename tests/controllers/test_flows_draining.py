@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from doubles.drained import INDEXED, SEEDING, is_suspended_on_east, on_east, stop
 from doubles.jobs import condition, job
 from doubles.moving_jobs import moves_of
 from doubles.refusals import Refused
 from doubles.transport import Fault
 from doubles.watched_pods import SPEC, watching
-from doubles.world import RunningManager, World, manager_of, two_workers
+from doubles.world import World, manager_of, two_workers
 
-from mirror.decide.snapshot import Policy
 from mirror.embedded.faults.targets import Which
 from mirror.model import names
 from mirror.model.losses import OnLoss
 
 pytestmark = pytest.mark.looptime
 
-SEEDING = Policy(seed_progress=True)
-INDEXED = {"completionMode": "Indexed", "completions": 10, "parallelism": 2}
 MINUTE = 60.0
-
-
-async def on_east(world: World, manager: RunningManager, *, runs: bool = True, **more: Any) -> str:
-    """A Job on east, which runs unless it says otherwise; the uid of its mirror."""
-    world.annotate_worker("west", cordoned="true")
-    await manager.settle()
-    world.create(job(**(INDEXED | more)))
-    await manager.settle()
-    if runs:
-        world.controller("east").start("train", active=2)
-        await manager.settle()
-        status = world.mirror("east")["status"]
-        world.controller("east").set("train", status | {"succeeded": 3, "completedIndexes": "0-2", "failed": 1})
-        await manager.settle()
-    world.annotate_worker("west", cordoned=None)
-    await manager.settle()
-    return str(world.mirror("east")["metadata"]["uid"])
-
-
-def stop(world: World, *, terminating: int = 0, completed: str = "0-3") -> None:
-    """What east's controller says once it has seen that the mirror is suspended."""
-    suspended = condition("Suspended", world.management.clock.text(), reason="JobSuspended", message="Job suspended")
-    counted = {"succeeded": 4, "completedIndexes": completed, "failed": 1}
-    world.controller("east").set("train", counted | {"terminating": terminating, "conditions": [suspended]})
-
-
-def is_suspended_on_east(world: World, name: str = "train") -> bool:
-    mirror = world.mirror("east", name)
-    return mirror is not None and bool(mirror["spec"].get("suspend"))
 
 
 async def test_what_runs_stops_and_goes_on_elsewhere_with_consent() -> None:

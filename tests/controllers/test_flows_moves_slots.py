@@ -595,6 +595,12 @@ async def test_a_place_that_is_none_any_more_lets_a_drained_job_go_on() -> None:
             assert (reason_of(world), live(world)) == ("Placed,PlaceWantedDrained:t1", ["east"])
             world.annotate_worker("north", cordoned=None)
             await manager.settle(3 * MINUTE)
+            assert live(world) == ["east"]  # its controller has not answered yet that it goes on
+            world.controller("east").resume("train")
+            await manager.settle(MINUTE)
+            assert live(world) == []
+            stopped(world)
+            await manager.settle(MINUTE)
             assert (world.placed(), world.mirrors()) == ("north", ["north"])
 
 

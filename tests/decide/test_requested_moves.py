@@ -21,6 +21,7 @@ from mirror.decide.plan import (
 )
 from mirror.decide.rules import decide
 from mirror.decide.snapshot import AssignmentState, Look, Policy, Snapshot, Source, WorkerSight
+from mirror.kinds.batch_job.status_stored import leaving_text
 from mirror.model import names
 from mirror.model.losses import OnLoss
 from mirror.model.move_requests import MoveRequest, Step, Why
@@ -343,7 +344,7 @@ def test_a_place_of_another_term_is_asked_for_again() -> None:
 def test_a_drained_job_is_requested_to_go_once_its_absence_is_proved() -> None:
     """S8: by a look after the first minute, and after one since a create that nobody has answered."""
     at = {"lastTransitionTime": BEFORE, "lastProbeTime": BEFORE}
-    stops = {"type": "Suspended", "status": "True", "reason": "WorkerDrained", "message": "", **at}
+    stops = {"type": "Suspended", "status": "True", "reason": "WorkerDrained", "message": leaving_text("east"), **at}
     of = recorded(FOUND, conditions=[PLACED, MIRRORED, stops], active=0, ready=0)
     early = decide(holder(of, worker=DRAINED, settles_in_seconds=20.0))
     assert (kinds(early), early.again_after_seconds) == (["AwaitMove"], 20.0)

@@ -234,6 +234,15 @@ class Drill:
     def has_stopped(self, mirror: Object) -> bool:
         return False
 
+    def is_resuming(self, mirror: Object) -> bool:
+        return False
+
+    def ends_when_suspended(self, mirror: Object) -> bool:
+        return False
+
+    def has_succeeded(self, found: Object) -> bool:
+        return False
+
     def held_body(self, body: dict[str, Any]) -> dict[str, Any]:
         return body
 

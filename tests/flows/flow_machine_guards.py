@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from doubles.managers import placed
 from flow_machine_base import WAITS
 from flow_machine_moves import AWAY, LASTING, WORKER, Moving, MovingLaws, MovingWorld
-from flow_progress import moves_of
+from flow_progress import drains_of, moves_of
 from flow_world import LOST_AFTER_SECONDS, MANAGER, FlowWorld, has_ended, job, path, tolerant
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -77,7 +77,8 @@ class GuardLaws(MovingLaws):
     def _look_at_time(self, before: str, new: Json, request: Request) -> None:
         super()._look_at_time(before, new, request)
         name = new["metadata"]["name"]
-        count = next((moves_of(one).count for one in self.sources.values() if one["metadata"]["name"] == name), 0)
+        found = [one for one in self.sources.values() if one["metadata"]["name"] == name]
+        count = next((moves_of(one).count - drains_of(one) for one in found), 0)
         if count >= MOVE_LIMIT:
             self._wrong(f"D14: {name} was moved although it has been moved {count} times")
         registry, now = self.world.registry_of(request), self.world.clock.now()
@@ -98,7 +99,9 @@ class GuardLaws(MovingLaws):
         source = self.sources.get(source_uid)
         is_over = source is None or "deletionTimestamp" in source["metadata"]
         is_left = uid in [left.uid for left in moves_of(source).left_behind]
-        if is_left and not is_over and placed(source) != worker:
+        # Suspended a work queue would be complete, and win.
+        may_stay = is_left and not is_over and source["spec"].get("completions") is not None
+        if may_stay and placed(source) != worker:
             self._wrong(f"D14: the copy of {name} that was left on {worker} was deleted, and is to be suspended")
 
     def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:

@@ -194,6 +194,12 @@ def moves_of(source: Json | None) -> Moves:
     return next((parse_moves(one["message"]) for one in listed if one["type"] == names.MOVED), Moves())
 
 
+def drains_of(source: Json | None) -> int:
+    """How many of those left a drained worker."""
+    listed = ((source or {}).get("status") or {}).get("conditions") or ()
+    return next((int(one["message"].split()[0]) for one in listed if one["type"] == names.DRAINED), 0)
+
+
 def is_leaving(source: Json | None, worker: str) -> bool:
     """Whether it is stored that a mirror goes since its worker is drained."""
     return conditions(source).get("Suspended") == "WorkerDrained" and placed(source) == worker

@@ -15,7 +15,7 @@ MOVE_FAULTS = (
     PlantedFault(
         "a Job is moved more often than the limit allows",
         "decide/moving.py",
-        "    if source.stored.moves.count >= policy.move_limit:\n        return False\n",
+        "    if source.stored.limited_moves >= policy.move_limit:\n        return False\n",
         "    if False:\n        return False\n",
         "guards",
     ),
@@ -36,7 +36,7 @@ MOVE_FAULTS = (
     PlantedFault(
         "copies that lose are deleted though they are to be suspended",
         "controllers/returning.py",
-        "        if self._suspends and summary.placed != worker.name:\n",
+        "        if self._suspends and summary.placed != worker.name and not must_go(kind, found):\n",
         "        if False:\n",
         "guards",
     ),

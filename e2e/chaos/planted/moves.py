@@ -24,6 +24,15 @@ def moved_from_a_lost_worker(draft: Draft) -> None:
     moved(draft, annotations=RESCHEDULE)
 
 
+def moved_after_drains(draft: Draft) -> None:
+    """D14: those are an operator's, and no limit counts them."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+    said = move("4, from east to west; left behind: east (uid m)")
+    left = true(names.DRAINED, "WorkerDrained", "3 of its moves left a drained worker")
+    draft.put(30, "management", source(on("west"), said, left, annotations=RESCHEDULE))
+
+
 def moved_as_its_namespace_wants(draft: Draft) -> None:
     """D14: it says nothing itself."""
     lost(draft)
@@ -217,6 +226,7 @@ def says(draft: Draft, at: float, policy: str) -> None:
 
 GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_from_a_lost_worker,
+    moved_after_drains,
     moved_as_its_namespace_wants,
     moved_as_its_namespace_has_just_wanted,
     moved_since_its_worker_is_declared_dead,

@@ -191,6 +191,15 @@ class BatchJob:
     def has_stopped(self, mirror: Object) -> bool:
         return stopping.has_stopped(mirror)
 
+    def is_resuming(self, mirror: Object) -> bool:
+        return stopping.is_resuming(mirror)
+
+    def ends_when_suspended(self, mirror: Object) -> bool:
+        return stopping.ends_when_suspended(mirror)
+
+    def has_succeeded(self, found: Object) -> bool:
+        return stopping.has_succeeded(found)
+
     def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
         return seeding.held_body(body)
 

@@ -10,9 +10,10 @@ from mirror.batch import conditions, times
 from mirror.batch.conditions import SUSPENDED, TRUE
 from mirror.kinds.batch_job.retry import record_of
 from mirror.kinds.batch_job.status_own import MIRRORED_REASON, MOVED_REASON, PLACED_REASON, starts_again_on
-from mirror.kinds.batch_job.status_stored import WORKER_DRAINED, WORKER_LOST, StoredJob, served
+from mirror.kinds.batch_job.status_stored import WORKER_DRAINED, WORKER_LOST, StoredJob, leaving_text, served
 from mirror.kinds.stored_source import Status
 from mirror.model import names
+from mirror.model.drains import drains_text
 from mirror.model.moves import Moves
 from mirror.model.retries import RetryState
 
@@ -40,6 +41,10 @@ def moved_status(
         conditions.new(names.MOVED, TRUE, reason=reason, message=moves.message, at=at),
     ):
         listed = conditions.upsert(listed, one)
+    if is_drained:
+        said = drains_text(stored.drains + 1)
+        drained = conditions.new(names.DRAINED, TRUE, reason=WORKER_DRAINED, message=said, at=at)
+        listed = conditions.upsert(listed, drained)
     idle = {"active": 0, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
     status = served({**stored.status, **idle, "conditions": listed})
     return None if stored.refusal(status) else status
@@ -56,7 +61,7 @@ def leaving_status(
     listed = conditions.of(base)
     if conditions.verdict(listed) is not None:
         return None if status is None else dict(status)
-    text = f"Worker {worker} is drained; the copy there has stopped and is deleted"
+    text = leaving_text(worker)
     shown = conditions.find(stored.conditions, SUSPENDED, TRUE) or {}
     if (shown.get("reason"), shown.get("message")) != (WORKER_DRAINED, text):
         shown = conditions.new(SUSPENDED, TRUE, reason=WORKER_DRAINED, message=text, at=at)

@@ -19,13 +19,16 @@ from mirror.batch.status_rules import check_change
 from mirror.kinds import explaining
 from mirror.kinds.stored_source import Status
 from mirror.model import names
+from mirror.model.drains import parse_drains
 from mirror.model.moves import Moves, parse_moves
 from mirror.model.retries import Retries, parse_retries
 
 _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
 _LEFT_OUT_EMPTY = frozenset((*_COUNTERS, "completedIndexes", "conditions"))
-_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, names.MOVED, names.RETRYING, SUSPENDED))
+_UNDECIDED = frozenset(
+    (names.PLACED, names.MIRRORED, names.PROGRESSING, names.MOVED, names.DRAINED, names.RETRYING, SUSPENDED)
+)
 """Conditions that say nothing about how the Job ends."""
 WORKER_LOST, WORKER_DRAINED = "WorkerLost", "WorkerDrained"
 """Reasons of Suspended from a move until its new mirror has started; in a drain before its mirror goes, too (D14)."""
@@ -107,6 +110,16 @@ class StoredJob(msgspec.Struct, frozen=True):
         return parse_moves(_message(self.conditions, names.MOVED) or "") if names.MOVED in self.true else Moves()
 
     @property
+    def drains(self) -> int:
+        """How many of its moves were from workers that were drained (D15)."""
+        return parse_drains(_message(self.conditions, names.DRAINED) or "") if names.DRAINED in self.true else 0
+
+    @property
+    def limited_moves(self) -> int:
+        """How many of its moves count against ``workers.moveLimit``: an operator's drains do not."""
+        return max(0, self.moves.count - self.drains)
+
+    @property
     def retries(self) -> Retries:
         """Whether it is tried on another worker, and where it was (D31)."""
         return retries_of(self.conditions)
@@ -123,14 +136,21 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def is_leaving(self) -> bool:
-        """Its mirror has stopped on a worker that is drained, and what was counted there is stored: it may go."""
-        return self._suspended_because == WORKER_DRAINED and self.mirror_uid is not None
+        """Its mirror has stopped on a worker that is drained, and what was counted there is stored: it may go.
+
+        Not once it has gone: on the next worker, too, it is suspended for that reason until its mirror there starts.
+        """
+        if self._suspended_because != WORKER_DRAINED or self.mirror_uid is None:
+            return False
+        return self._suspension.get("message") == leaving_text(self.placed_worker or "")
+
+    @property
+    def _suspension(self) -> Condition:
+        return (conditions.find(self.conditions, SUSPENDED, TRUE) if SUSPENDED in self.true else None) or {}
 
     @property
     def _suspended_because(self) -> object:
-        if SUSPENDED not in self.true:
-            return None
-        return (conditions.find(self.conditions, SUSPENDED, TRUE) or {}).get("reason")
+        return self._suspension.get("reason")
 
     @property
     def obstruction_reason(self) -> str:
@@ -154,6 +174,11 @@ class StoredJob(msgspec.Struct, frozen=True):
             return ""
         listed = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
         return f"what is stored allows no such write: {listed}"
+
+
+def leaving_text(worker: str) -> str:
+    """What a source says of a worker that it is about to leave, since that is drained: the mirror there may go."""
+    return f"Worker {worker} is drained; the copy there has stopped and is deleted"
 
 
 def served(status: Mapping[str, object]) -> Status:

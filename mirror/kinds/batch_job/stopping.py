@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mirror.batch import conditions
+from mirror.batch import conditions, views
 from mirror.batch.conditions import SUSPENDED
 from mirror.kinds.batch_job.body import SUSPEND
+from mirror.kinds.batch_job.spec_facts import facts_of
 from mirror.kinds.following import noted_as
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -23,6 +24,26 @@ def operations(mirror: Object) -> tuple[Mapping[str, Any], ...]:
         {"op": "add", "path": SUSPEND.pointer, "value": True},
         {"op": "add", "path": "/metadata/annotations", "value": annotations},
     )
+
+
+def is_resuming(mirror: Object) -> bool:
+    """Whether its controller has not answered yet that it is to run: it may make pods, and its status is of before."""
+    return not facts_of(mirror.spec).is_suspended and conditions.is_true(conditions.of(mirror.status_dict()), SUSPENDED)
+
+
+def ends_when_suspended(mirror: Object) -> bool:
+    """Without ``completions`` a Job is complete once a pod of it has succeeded and none runs, whatever ended those.
+
+    One whose size cannot be read is treated alike: a worker may answer anything (D7).
+    """
+    size = facts_of(mirror.spec).size
+    return size is None or size.completions is None
+
+
+def has_succeeded(found: Object) -> bool:
+    """Whether a pod of it has, counted or not."""
+    status = found.status_dict()
+    return bool(status.get("succeeded")) or bool(views.mapping(status.get("uncountedTerminatedPods")).get("succeeded"))
 
 
 def has_stopped(mirror: Object) -> bool:

@@ -189,6 +189,15 @@ class DeclaredKind:
     def has_stopped(self, mirror: Object) -> bool:
         return False
 
+    def is_resuming(self, mirror: Object) -> bool:
+        return False
+
+    def ends_when_suspended(self, mirror: Object) -> bool:
+        return False
+
+    def has_succeeded(self, found: Object) -> bool:
+        return False
+
     def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
         return body
 
