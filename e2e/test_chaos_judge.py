@@ -14,6 +14,7 @@ import pytest
 from e2e.chaos import history
 from e2e.chaos.__main__ import main
 from e2e.chaos.counting import summary
+from e2e.chaos.eras import OUTLASTED, UNMANAGED
 from e2e.chaos.history import EraBegun, Fault, Restored
 from e2e.chaos.judging import RULES, judge
 from e2e.chaos.kinds import DRILL, KINDS, MirroredKind
@@ -139,6 +140,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         (copies.late_create_where_it_was_before, "drained 2", 0),
         (deletions.replaced_copy_before_it_starts_over, "started over 1", 0),
         (deletions.left_copy_wins, "lost 1", 0),
+        (moves.placed_anew_since_its_lease_has_ended, "expired 1", 1),
     ],
 )
 def test_a_summary_counts_moves_by_their_reason(plant: Plant, moves: str, ends: int) -> None:
@@ -147,6 +149,20 @@ def test_a_summary_counts_moves_by_their_reason(plant: Plant, moves: str, ends: 
     plant(draft)
     said = f"moves: {moves}; with a manager's kill within 2 s: 0; leases that have ended a copy: {ends}\n"
     assert said in summary(draft.whole())
+
+
+def test_a_summary_says_that_no_lease_let_a_job_go() -> None:
+    """D14: eras that outlast a lease have shown nothing of it, then; one that has left a lost worker is enough."""
+    missing = "missing: nothing has left a lost worker because its lease was over, in 1 eras that outlast one"
+    for plant, era, is_missing in (
+        (moves.placed_anew_since_its_lease_has_ended, OUTLASTED, True),
+        (moves.placed_anew_since_its_lease_has_ended, UNMANAGED, False),
+        (copies.fence_that_its_worker_could_not_keep, OUTLASTED, False),
+    ):
+        draft = Draft()
+        plant(draft)
+        draft.add(EraBegun(BASE + 0.2, era, "east"))
+        assert (missing in summary(draft.whole()).splitlines()) is is_missing
 
 
 def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:

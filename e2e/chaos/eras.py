@@ -12,7 +12,7 @@ from enum import Enum
 
 STORM, LOSS, STRUCK = "storm", "loss", "struck loss"
 OUTLASTED, LAST_MINUTE, RESTARTED = "outlasted lease", "return in the last minute", "restart before the lease ends"
-UNANSWERED, UNMANAGED = "unanswered renewal", "managers away"
+UNANSWERED, UNMANAGED, BREACHED = "unanswered renewal", "managers away", "lease that nobody enforces"
 WITH_A_LEASE_SECONDS = 1_500.0
 """In campaigns that take so long every other loss outlasts leases."""
 
@@ -61,8 +61,12 @@ LEASES = (
     # A renewal is waited for, which comes after a third of the lease at the latest.
     Era(UNANSWERED, 620.0, 610.0),
     Era(UNMANAGED, 390.0, 340.0),
+    # What would end the copies there is frozen meanwhile, so that they run on beside those that were made since.
+    Era(BREACHED, 560.0, 520.0),
 )
-"""How leases end."""
+"""How leases end. The clocks of managers are left alone: whoever has seen one jump distrusts leases for minutes."""
+OUTLASTING = (OUTLASTED, RESTARTED, UNANSWERED, BREACHED)
+"""Those in which a worker is lost for longer than leases last, so that what is fenced leaves it."""
 
 
 def eras(seconds: float, seed: int) -> Iterator[Era]:

@@ -37,6 +37,8 @@ _SPACE_BYTES = 64 * 1024
 """What an etcd still has before its disk is full."""
 AHEAD_SECONDS = (-45, -20, -6, 6, 20, 45)
 """Of clocks of managers. Two may be 90 s apart, and the margin of a lease is 120 s."""
+CLOSE_SECONDS = (-13, -6, 6, 13)
+"""The same where two are always less than 30 s apart: a change of leaders is no clock that has jumped, then."""
 _ROOM = 200
 """Revisions that a restored etcd goes on above what was lost."""
 
@@ -128,7 +130,7 @@ def of_clock(world: World, number: int, recorder: Recorder) -> Scope:
         finally:
             set_clock(world, number, recorder, usual)
 
-    kinds = (Kind(f"clock {seconds:+d} s", partial(jumped, seconds), 5, 40) for seconds in AHEAD_SECONDS)
+    kinds = (Kind(f"clock {seconds:+d} s", partial(jumped, seconds), 5, 40) for seconds in world.clock_steps)
     return Scope(f"clock of {manager}", tuple(kinds))
 
 

@@ -80,6 +80,12 @@ class Moving:
     body: Json
     said: Moves
 
+    @property
+    def why(self) -> str:
+        """As its source says it, but ``expired`` where its lease was seen to have ended it, not a lost worker."""
+        is_expired = "lease" in str((condition(self.body, "Suspended") or {}).get("message", ""))
+        return "expired" if is_expired and self.said.why == "fenced" else self.said.why
+
 
 def moves_in(bodies: Iterator[tuple[float, Json]]) -> Iterator[Moving]:
     """Each move that these versions of one source count, in their order."""

@@ -11,7 +11,6 @@ from http import HTTPStatus
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Version
-from e2e.chaos.kinds import condition
 from e2e.chaos.lives import Life
 from e2e.chaos.reading import Moving, is_ended_by_lease, moves_in
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
@@ -37,7 +36,8 @@ def moves_are_guarded(story: Story) -> Verdicts:
         for move in moves_in(source.bodies):
             if not _is_by_loss(move):
                 continue
-            problems = _of_expired(story, source, move) if _is_expired(move) else _of_lost(story, source, move, turns)
+            is_expired = move.why == "expired"
+            problems = _of_expired(story, source, move) if is_expired else _of_lost(story, source, move, turns)
             text = next(filter(None, problems), "")
             said = f"{source} (uid {source.uid}) was moved from {move.said.origin} to {move.said.to}"
             yield Breach("moves", move.at, f"{said} {text}") if text else None
@@ -54,12 +54,7 @@ class _Turns:
 
 def _is_by_loss(move: Moving) -> bool:
     """Not where its worker is drained, or it starts over there (D11, D15)."""
-    return move.said.why not in ("drained", "started over")
-
-
-def _is_expired(move: Moving) -> bool:
-    """Whether it says that its lease has ended it, and not that its worker is lost."""
-    return "lease" in str((condition(move.body, "Suspended") or {}).get("message", ""))
+    return move.why not in ("drained", "started over")
 
 
 def _of_expired(story: Story, source: Life, move: Moving) -> Iterator[str]:
