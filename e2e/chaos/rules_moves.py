@@ -7,16 +7,23 @@ of its copies (``rules_mirrors``), drains and progress (``rules_operators``).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Version
 from e2e.chaos.lives import Life
+from e2e.chaos.own_machine import machine_of
 from e2e.chaos.reading import Moving, is_ended_by_lease, moves_in
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
 
-_BACK_SECONDS = 30.0
-"""After a worker is whole again, until a manager has seen it, and all that is there."""
+_BACK_SECONDS = 5.0
+"""After a worker is whole again, until a manager has seen that; one that is broken again until then is away on."""
+_KEEP_AWAY = (
+    *("refuse", "stall", "stall requests", "stall answers", "lose answers", "credentials"),
+    *("kill kube-apiserver", "freeze kube-apiserver", "kill etcd", "freeze etcd", "full etcd", "etcd loses data"),
+)
+"""Faults that keep managers from a worker, or may; of others they see little, and what is slow or cut is there."""
 _AFTER_TAKING_OVER_SECONDS = 60.0
 _POLICIES = {"lost": "Reschedule", "fenced": "Fence"}
 _SERVER_FAILS = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -43,13 +50,26 @@ def moves_are_guarded(story: Story) -> Verdicts:
             yield Breach("moves", move.at, f"{said} {text}") if text else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A process begins to lead."""
+
+    since: float
+    manager: str
+
+
 class _Turns:
-    """When sources were moved by loss, and when who leads has changed."""
+    """When sources were moved by loss, and who led when."""
 
     def __init__(self, story: Story) -> None:
         moves = (move for source in story.sources.values() for move in moves_in(source.bodies))
         self.moved = sorted(move.at for move in moves if _is_by_loss(move))
-        self.taken_over = list(_changes_of_leaders(story))
+        self.leading = list(_turns_of_leaders(story))
+
+    def managers(self, since: float, until: float) -> set[str]:
+        """Those that led at some time in between."""
+        before = [one.manager for one in self.leading if one.since <= since]
+        return {*before[-1:], *(one.manager for one in self.leading if since < one.since <= until)}
 
 
 def _is_by_loss(move: Moving) -> bool:
@@ -71,7 +91,7 @@ def _of_lost(story: Story, source: Life, move: Moving, turns: _Turns) -> Iterato
     opening, said, at = story.opening, move.said, move.at
     is_dead = said.why != "fenced" and story.is_declared_dead(said.origin, at)
     after = 0.0 if is_dead else opening.lost_after_seconds
-    yield "" if _was_lost(story, said.origin, at, after) else f"which had not been lost for {after:.0f} s"
+    yield "" if _was_lost(story, turns, said.origin, at, after) else f"which had not been lost for {after:.0f} s"
     close = sum(at - 1.0 <= other <= at for other in turns.moved)
     is_fast = opening.move_rate and close > opening.move_rate * (1.0 + LATE_SECONDS) + 1
     yield f"as the {close}th in one second" if is_fast else ""
@@ -84,26 +104,39 @@ def _of_lost(story: Story, source: Life, move: Moving, turns: _Turns) -> Iterato
     living = {one for one in opening.workers if one not in away or not story.is_declared_dead(one, at)}
     lost = len(away & living)
     yield f"while {lost} of {len(living)} were lost" if lost >= 2 and 2 * lost > len(living) else ""
-    led_for = at - max((one for one in turns.taken_over if one <= at), default=float("-inf"))
+    led_for = at - max((one.since for one in turns.leading if one.since <= at), default=float("-inf"))
     yield f"by who leads for {led_for:.1f} s" if led_for < _AFTER_TAKING_OVER_SECONDS - LATE_SECONDS else ""
 
 
-def _was_lost(story: Story, worker: str, at: float, seconds: float) -> bool:
+def _was_lost(story: Story, turns: _Turns, worker: str, at: float, seconds: float) -> bool:
     """Whether something kept managers from it: for so long, and until shortly before."""
     return any(
-        began <= at - max(0.0, seconds - LATE_SECONDS - _gained(story, began, at)) and ended >= at - _BACK_SECONDS
-        for target in (f"way to {worker}", worker)
-        for _, began, ended in story.broken(target)
+        began <= at - max(0.0, seconds - LATE_SECONDS - _gained(story, turns, began, at))
+        and ended >= at - _BACK_SECONDS
+        for began, ended in _absences(story, worker, at)
     )
 
 
-def _gained(story: Story, since: float, until: float) -> float:
-    """By how much more than it was a time in between may have been by the clocks of managers.
+def _absences(story: Story, worker: str, by: float) -> list[tuple[float, float]]:
+    """From when until when managers were kept from a worker, by faults that began by then, one after the other."""
+    found: list[tuple[float, float]] = []
+    faults = (one for target in (f"way to {worker}", worker) for one in story.broken(target))
+    for began, ended in sorted((began, ended) for name, began, ended in faults if name in _KEEP_AWAY and began <= by):
+        if found and began <= found[-1][1] + _BACK_SECONDS:
+            found[-1] = found[-1][0], max(found[-1][1], ended)
+        else:
+            found.append((began, ended))
+    return found
+
+
+def _gained(story: Story, turns: _Turns, since: float, until: float) -> float:
+    """By how much more than it was a time in between may have been by the clocks of those who led.
 
     That is a limit which docs/losing-a-worker.md admits: when a worker was lost is written down, and a clock may be set
-    since, or another manager have another one.
+    since, or the next leader have another one.
     """
-    ahead = [one for manager in story.clocks for one in story.ahead_between(manager, since - LATE_SECONDS, until)]
+    since -= LATE_SECONDS
+    ahead = [one for manager in turns.managers(since, until) for one in story.ahead_between(manager, since, until)]
     return max(ahead, default=0.0) - min(ahead, default=0.0)
 
 
@@ -127,13 +160,13 @@ def _has_answered(story: Story, worker: str, since: float, by: float) -> bool:
     )
 
 
-def _changes_of_leaders(story: Story) -> Iterator[float]:
-    """When another process than before held the Lease of the managers, by the management cluster's order."""
+def _turns_of_leaders(story: Story) -> Iterator[_Turn]:
+    """Whenever another process than before held the Lease of the managers, by the management cluster's order."""
     holder = ""
     for version in story.management:
         if version.resource == "leases" and (now := _holder(version)) not in ("", holder):
             holder = now
-            yield story.stored_since(MANAGEMENT, version.at)
+            yield _Turn(story.stored_since(MANAGEMENT, version.at), machine_of(now.rpartition("_")[0]))
 
 
 def _holder(version: Version) -> str:

@@ -15,6 +15,7 @@ from http import HTTPStatus
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Request, Version
+from e2e.chaos.own_machine import machine_of
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
 from mirror.model import names
 
@@ -90,17 +91,12 @@ def _renewed(story: Story, version: Version) -> tuple[str, _Renewal] | None:
         return None
     process = holder.rpartition("_")[0]
     since = story.stored_since(MANAGEMENT, version.at) - LATE_SECONDS
-    for name, began, ended in story.broken(_manager(process)):
+    for name, began, ended in story.broken(machine_of(process)):
         if name in _HOLD_UP and began <= version.at and since <= ended + LATE_SECONDS:
             since = min(since, began - LATE_SECONDS)  # it was sent before, by the clock of then
-    ahead = min(story.ahead_between(_manager(process), since, version.at))
+    ahead = min(story.ahead_between(machine_of(process), since, version.at))
     renewed_at = datetime.fromisoformat(spec["renewTime"]).timestamp() - ahead
     return process, _Renewal(version.at, renewed_at + spec["leaseDurationSeconds"])
-
-
-def _manager(process: str) -> str:
-    """Whose process it is."""
-    return process.rpartition("_")[0]
 
 
 def _held_up(story: Story, asked: Request, until: float) -> float:
@@ -114,6 +110,6 @@ def _held_up(story: Story, asked: Request, until: float) -> float:
 
 def _hold_ups(story: Story, asked: Request) -> Iterator[tuple[float, float]]:
     """When something on the way of a request, or its API server, kept requests to themselves for a while."""
-    way = _manager(asked.process) if asked.cluster == MANAGEMENT else f"way to {asked.cluster}"
+    way = machine_of(asked.process) if asked.cluster == MANAGEMENT else f"way to {asked.cluster}"
     yield from ((began, ended) for name, began, ended in story.broken(way) if name in _HOLD_UP)
     yield from ((began, ended) for name, began, ended in story.broken(asked.cluster) if name == _HOLD_UP_ALL)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from e2e.chaos.history import ClockSet, Version
 from e2e.chaos.planted.copies import RESCHEDULE, broken_from, made_anew_after_its_lease
+from e2e.chaos.planted.turns import ONE, TWO
 from e2e.chaos.planted.writing import BASE, FAILED, Draft, mirror, move, moved, on, registered, source, true, wrote
 from mirror.model import names
 
@@ -47,7 +48,7 @@ def moved_since_its_worker_is_declared_dead(draft: Draft) -> None:
 def moved_by_a_new_leader_since_its_worker_is_declared_dead(draft: Draft) -> None:
     """D14: a person's word waits for no minute either, nor for other workers that are lost."""
     moved_since_its_worker_is_declared_dead(draft)
-    leads(draft, 15, "two")
+    leads(draft, 15, TWO)
     broken_from(draft, 12, 38, "refuse", "way to north")
 
 
@@ -65,9 +66,19 @@ def moved_early_since_a_clock_was_set(draft: Draft) -> None:
 
 
 def moved_early_by_another_clock(draft: Draft) -> None:
-    """D14: who has written down the loss has another one."""
-    moved_too_early(draft)
-    draft.add(ClockSet(BASE + 1, "manager-0", -6.0), ClockSet(BASE + 1, "manager-1", 0.0))
+    """D14: who has written down the loss has another one: 90 s seem to be more than 120 s to who leads since."""
+    lost(draft, since=-70)
+    draft.settings(lost_after_seconds=120.0)
+    leads(draft, -60, TWO)
+    draft.add(ClockSet(BASE - 100, "manager-0", -45.0), ClockSet(BASE - 100, "manager-1", 0.0))
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_from_a_worker_that_is_broken_again_and_again(draft: Draft) -> None:
+    """D14: nobody has seen it in between."""
+    lost(draft, since=18.5)
+    broken_from(draft, 10, 15, "kill etcd", "east")
+    moved(draft, annotations=RESCHEDULE)
 
 
 def moved_while_the_other_one_serves_again(draft: Draft) -> None:
@@ -105,9 +116,30 @@ def moved_too_early_after_a_clock_was_set(draft: Draft) -> None:
     draft.add(ClockSet(BASE + 12, "manager-0", 45.0))
 
 
+def moved_too_early_though_who_stands_by_has_another_clock(draft: Draft) -> None:
+    """Nobody's clock is set, and only one of them has led."""
+    moved_too_early(draft)
+    draft.add(ClockSet(BASE - 100, "manager-0", 45.0), ClockSet(BASE - 100, "manager-1", 0.0))
+
+
+def moved_since_its_kubelet_was_broken(draft: Draft) -> None:
+    """Managers have seen nothing of that."""
+    lost(draft, worker="north")
+    broken_from(draft, 10, 38, "kill kwok", "east")
+    broken_from(draft, 10, 38, "slow", "way to east")
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_from_a_worker_that_was_there_in_between(draft: Draft) -> None:
+    """It was broken twice, each time for less than was to be waited for."""
+    lost(draft, since=18.5)
+    broken_from(draft, 10, 12, "kill etcd", "east")
+    moved(draft, annotations=RESCHEDULE)
+
+
 def moved_long_after_its_worker_was_back(draft: Draft) -> None:
-    """Its worker was lost half a minute before."""
-    lost(draft, since=-60, until=-11)
+    """Its worker was lost six seconds before."""
+    lost(draft, since=-60, until=14)
     moved(draft, annotations=RESCHEDULE)
 
 
@@ -179,7 +211,7 @@ def moved_while_most_have_just_been_lost(draft: Draft) -> None:
 def moved_by_a_new_leader(draft: Draft) -> None:
     """It leads for five seconds, and the one before may still have sent something."""
     lost(draft)
-    leads(draft, 15, "two")
+    leads(draft, 15, TWO)
     moved(draft, annotations=RESCHEDULE)
 
 
@@ -189,7 +221,7 @@ def moved_by_a_new_leader(draft: Draft) -> None:
 def lost(draft: Draft, *, worker: str = "east", since: float = 10, until: float = 38) -> None:
     """A worker is out of reach, and moves are judged by settings; the leader is the same for long."""
     draft.settings(lost_after_seconds=5.0, move_rate=5.0, move_limit=3)
-    leads(draft, -100, "one")
+    leads(draft, -100, ONE)
     broken_from(draft, since, until, "refuse", f"way to {worker}")
 
 
@@ -205,7 +237,7 @@ def expired(draft: Draft) -> None:
 
 def leads(draft: Draft, at: float, who: str) -> None:
     """The Lease of the managers names a process."""
-    lease = {"metadata": {"uid": "l"}, "spec": {"holderIdentity": who}}
+    lease = {"metadata": {"uid": "l"}, "spec": {"holderIdentity": f"{who}_0a1b2c3d"}}
     draft.put(at, "management", lease, key=_LEASE, resource="leases")
 
 
@@ -225,12 +257,16 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_while_the_other_one_serves_again,
     moved_early_since_a_clock_was_set,
     moved_early_by_another_clock,
+    moved_from_a_worker_that_is_broken_again_and_again,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     moved_without_a_loss: {"moves"},
     moved_too_early: {"moves"},
     moved_too_early_by_one_wrong_clock: {"moves"},
     moved_too_early_after_a_clock_was_set: {"moves"},
+    moved_too_early_though_who_stands_by_has_another_clock: {"moves"},
+    moved_since_its_kubelet_was_broken: {"moves"},
+    moved_from_a_worker_that_was_there_in_between: {"moves"},
     moved_long_after_its_worker_was_back: {"moves"},
     moved_against_its_policy: {"moves", "one-copy"},
     moved_as_its_namespace_had_wanted: {"moves", "one-copy"},
