@@ -23,13 +23,13 @@ from e2e.chaos.planted.writing import BASE, Draft, good_life, moved, wrote
 from e2e.chaos.story import tell
 
 Plant = Callable[[Draft], None]
-ROOMS = (copies, deletions, ends, losers, moves, operators, statuses, turns)
+ROOMS = (copies, deletions, ends, losers, operators, statuses, turns)
 GOOD: tuple[Plant, ...] = tuple(plant for room in ROOMS for plant in room.GOOD)
-ROOMS_OF_JOBS = (deletions, ends, operators, pods, sizes)
+ROOMS_OF_JOBS = (deletions, ends, moves, operators, pods, sizes)
 GOOD_OF_JOBS: tuple[Plant, ...] = tuple(plant for room in ROOMS_OF_JOBS for plant in room.GOOD_OF_JOBS)
 PLANTED: dict[Plant, set[str]] = {plant: broken for room in ROOMS for plant, broken in room.PLANTED.items()}
 PLANTED_OF_JOBS: dict[Plant, set[str]] = {
-    plant: broken for room in (ends, operators, pods, sizes) for plant, broken in room.PLANTED_OF_JOBS.items()
+    plant: broken for room in (ends, moves, operators, pods, sizes) for plant, broken in room.PLANTED_OF_JOBS.items()
 }
 
 
@@ -70,6 +70,13 @@ def test_a_broken_invariant_of_what_only_jobs_have_is_found(plant: Plant) -> Non
     draft = Draft()
     plant(draft)
     assert draft.broken() == PLANTED_OF_JOBS[plant]
+
+
+def test_only_jobs_leave_a_lost_worker() -> None:
+    """D14: other kinds wait for it."""
+    draft = Draft(kind=DRILL)
+    moves.moved_from_a_lost_worker(draft)
+    assert draft.broken() == {"moves"}
 
 
 @pytest.mark.parametrize("plant", kinds.PLANTED, ids=named)
@@ -125,7 +132,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "operators: none; copies by their seed: none",
         "ends: CompletionsReached 1",
         "judged: one-copy 1, second-copy 1, recorded-first 2, foreign 2, deleted-rightly 2, left-behind 2, "
-        "never-back 4, true-end 1, ended 1",
+        "never-back 4, true-end 1, moves-count 1, ended 1",
         "nothing to judge: pods, in-turn, moves, closed, seed, lease, capacity, log",
     ]
 

@@ -29,6 +29,7 @@ RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "never-back": rules_sources.never_back,
     "true-end": rules_sources.ends_are_true,
     "moves": rules_moves.moves_are_guarded,
+    "moves-count": rules_moves.moves_stay_counted,
     "closed": rules_operators.closed_workers_get_nothing,
     "seed": rules_operators.seeds_hold,
     "lease": rules_sources.leases_are_no_verdict,

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import pairwise
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Version
+from e2e.chaos.kinds import condition
 from e2e.chaos.lives import Life
 from e2e.chaos.own_machine import machine_of
-from e2e.chaos.reading import Moving, is_ended_by_lease, moves_in
+from e2e.chaos.reading import Moving, is_ended_by_lease, lease_end, moves_in, moves_of, placed_on
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
 
 _BACK_SECONDS = 5.0
@@ -25,6 +27,10 @@ _KEEP_AWAY = (
 )
 """Faults that keep managers from a worker, or may; of others they see little, and what is slow or cut is there."""
 _AFTER_TAKING_OVER_SECONDS = 60.0
+_MARGIN_SECONDS = 120.0
+"""Of a lease that nobody sees end."""
+_LASTS_SECONDS = 420.0
+"""A lease and its margin: whoever led since it was renewed may have counted it."""
 _POLICIES = {"lost": "Reschedule", "fenced": "Fence"}
 _SERVER_FAILS = HTTPStatus.INTERNAL_SERVER_ERROR
 _LOST_AT_ONCE = ("refuse", "kill kube-apiserver")
@@ -45,9 +51,19 @@ def moves_are_guarded(story: Story) -> Verdicts:
                 continue
             is_expired = move.why == "expired"
             problems = _of_expired(story, source, move) if is_expired else _of_lost(story, source, move, turns)
-            text = next(filter(None, problems), "")
+            text = next(filter(None, (*_of_any(source, move), *problems)), "")
             said = f"{source} (uid {source.uid}) was moved from {move.said.origin} to {move.said.to}"
             yield Breach("moves", move.at, f"{said} {text}") if text else None
+
+
+def moves_stay_counted(story: Story) -> Verdicts:
+    """D14: who is where it was has been moved as often as before, so that ``moveLimit`` is one."""
+    for source in story.sources.values():
+        told = [(at, placed_on(body), moves_of(body).count) for at, body in source.bodies]
+        for (_, where, count), (at, place, now) in pairwise(told):
+            if count and where == place:
+                text = f"{source} (uid {source.uid}) has been moved {count} times and says {now}"
+                yield Breach("moves-count", at, text) if now < count else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +93,15 @@ def _is_by_loss(move: Moving) -> bool:
     return move.why not in ("drained", "started over")
 
 
+def _of_any(source: Life, move: Moving) -> Iterator[str]:
+    kind = source.kind
+    yield "" if kind.can_move else "though none of its kind is"
+    is_suspended = kind.is_suspended(move.before) and kind.is_suspended(move.body)
+    yield "while its user has suspended it" if is_suspended else ""
+    verdicts = filter(None, (*kind.ends, *kind.ends.values()))
+    yield "though it was stored how it ends" if any(condition(move.before, one) for one in verdicts) else ""
+
+
 def _of_expired(story: Story, source: Life, move: Moving) -> Iterator[str]:
     origin = move.said.origin
     by = story.known_by(origin, move.at)
@@ -100,6 +125,7 @@ def _of_lost(story: Story, source: Life, move: Moving, turns: _Turns) -> Iterato
     policies, wanted = story.policies_of(source, move.body, at), _POLICIES.get(said.why)
     yield "" if wanted in policies else f"as {said.why}, with the policy {' or '.join(sorted(policies))}"
     yield f"for the {said.count}th time" if opening.move_limit and said.count > opening.move_limit else ""
+    yield _lease_problem(story, source, move, turns) if said.why == "fenced" else ""
     away = {worker for worker in opening.workers if _is_away(story, worker, at)}
     living = {one for one in opening.workers if one not in away or not story.is_declared_dead(one, at)}
     lost = len(away & living)
@@ -115,6 +141,25 @@ def _was_lost(story: Story, turns: _Turns, worker: str, at: float, seconds: floa
         and ended >= at - _BACK_SECONDS
         for began, ended in _absences(story, worker, at)
     )
+
+
+def _lease_problem(story: Story, source: Life, move: Moving, turns: _Turns) -> str:
+    """Why a lease that nobody saw end may not have ended what was left, as its worker has it; empty: it had."""
+    said, at = move.said, move.at
+    left = [
+        body
+        for copy in story.mirrors.get(source.owner, ())
+        if copy.cluster == said.origin and said.may_have_left(copy.cluster, copy.uid)
+        for when, body in copy.bodies
+        if when <= at
+    ]
+    if left and source.kind.is_suspended(left[-1]):
+        return ""  # it is held, and gets its lease when it goes on
+    ends = [end for one in left if (end := lease_end(one)) is not None]
+    if not ends:
+        return "as fenced, and was never seen to start with a lease"
+    early = max(ends) + _MARGIN_SECONDS - LATE_SECONDS - _gained(story, turns, at - _LASTS_SECONDS, at) - at
+    return f"{early:.0f} s before its lease was over for sure" if early > 0 else ""
 
 
 def _absences(story: Story, worker: str, by: float) -> list[tuple[float, float]]:

@@ -183,11 +183,12 @@ def overlap_long_after_a_restore(draft: Draft) -> None:
     draft.add(Restored(BASE + 5, "east", BASE + 3))
     runs_on_east(draft)
     draft.put(4, "east", mirror(uid="m", suspend=True))
-    draft.put(20, "management", source(on("west"), move("1, from east to west; left behind: east (uid m)")))
+    said = move("1, from east to west; left behind: east (uid m)")
+    draft.put(20, "management", source(on("west"), said))
     draft.put(20.1, "west", mirror(uid="n"))
     draft.put(70, "east", mirror(uid="m"))
     draft.delete(75, "east")
-    ends_on(draft, "west", "n", at=80)
+    ends_on(draft, "west", "n", said, at=80)
 
 
 def another_copy_for_no_reason(draft: Draft) -> None:

@@ -1,15 +1,34 @@
-"""Histories of when sources are moved: for what the judge says in ``rules_moves``."""
+"""Histories of when sources are moved: for what the judge says in ``rules_moves``. Of Jobs, since no other kind is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from e2e.chaos.history import ClockSet, Version
-from e2e.chaos.planted.copies import RESCHEDULE, broken_from, made_anew_after_its_lease
+from e2e.chaos.history import ClockSet, Json, Version
+from e2e.chaos.planted.copies import FENCE, RESCHEDULE, broken_from, made_anew_after_its_lease
 from e2e.chaos.planted.turns import ONE, TWO
-from e2e.chaos.planted.writing import BASE, FAILED, Draft, mirror, move, moved, on, registered, source, true, wrote
+from e2e.chaos.planted.writing import (
+    BASE,
+    COMPLETE,
+    FAILED,
+    LATE,
+    Draft,
+    ends_on,
+    mirror,
+    mirrored,
+    move,
+    moved,
+    on,
+    registered,
+    runs_on_east,
+    source,
+    specified,
+    stamp,
+    true,
+    wrote,
+)
 from mirror.model import names
 
 _LEASE = "jobmirror-x/jobmirror-manager"
@@ -87,6 +106,20 @@ def moved_while_the_other_one_serves_again(draft: Draft) -> None:
     broken_from(draft, 12, 38, "kill kube-apiserver", "north")
     draft.add(wrote(18, "patch", "north", code=404))
     moved(draft, annotations=RESCHEDULE)
+
+
+def moved_since_its_lease_is_over(draft: Draft) -> None:
+    """D14: it was to end 150 s ago, and nobody can see whether it has."""
+    fenced(draft, started=-450)
+
+
+def moved_since_its_lease_is_over_by_the_clock_of_before(draft: Draft) -> None:
+    """D14: who has written down when it ends has another one: in ten seconds it is over for sure."""
+    fenced(draft, started=-390)
+    draft.records = [one for one in draft.records if one.at != BASE - 100]
+    leads(draft, -100, TWO)
+    leads(draft, -60, ONE)
+    draft.add(ClockSet(BASE - 200, "manager-0", 0.0), ClockSet(BASE - 200, "manager-1", -13.0))
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -176,9 +209,12 @@ def placed_anew_before_its_lease_has_ended(draft: Draft) -> None:
 def moved_too_often(draft: Draft) -> None:
     """Three times is what settings allow."""
     lost(draft)
-    moved(draft, annotations=RESCHEDULE)
+    runs_on_east(draft, annotations=RESCHEDULE)
     said = move("4, from east to west; left behind: east (uid m)")
-    draft.put(30, "management", source(on("west"), said, annotations=RESCHEDULE))
+    draft.put(20, "management", source(on("west"), said, annotations=RESCHEDULE))
+    draft.put(20.1, "west", mirror(uid="n"))
+    draft.delete(40, "east")
+    ends_on(draft, "west", "n", said, at=50, annotations=RESCHEDULE)
 
 
 def moved_too_fast(draft: Draft) -> None:
@@ -215,6 +251,47 @@ def moved_by_a_new_leader(draft: Draft) -> None:
     moved(draft, annotations=RESCHEDULE)
 
 
+def fenced_before_its_lease_is_over(draft: Draft) -> None:
+    """In ten seconds it would be, and its margin with it."""
+    fenced(draft, started=-390)
+
+
+def fenced_before_its_lease_is_over_though_it_has_failed(draft: Draft) -> None:
+    """It had, while nobody could see that: that nothing ran twice is luck."""
+    fenced(draft, started=3, ended=FAILED)
+
+
+def fenced_though_it_was_never_seen_to_start(draft: Draft) -> None:
+    """A lease counts from there."""
+    fenced(draft, started=None)
+
+
+def moved_while_it_is_suspended(draft: Draft) -> None:
+    """Its user has suspended it eight seconds before, so that there is nothing to go on with."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+    draft.put(12, "management", source(on("east"), mirrored("m"), annotations=RESCHEDULE))
+    for body in said_between(draft, 12, 45):
+        body["spec"]["suspend"] = True
+
+
+def moved_though_it_is_known_how_it_ends(draft: Draft) -> None:
+    """D11: its controller has said so, and its source too."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+    draft.put(9, "management", source(on("east"), mirrored("m"), annotations=RESCHEDULE))
+    for body in said_between(draft, 9, 90):
+        body["status"]["conditions"].append(true("SuccessCriteriaMet", "CompletionsReached"))
+
+
+def moved_as_if_for_the_first_time(draft: Draft) -> None:
+    """Whoever forgets a move has no limit."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+    for body in said_between(draft, 50, 90):
+        body["status"]["conditions"] = [on("west"), mirrored("n"), COMPLETE]
+
+
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
@@ -223,6 +300,26 @@ def lost(draft: Draft, *, worker: str = "east", since: float = 10, until: float 
     draft.settings(lost_after_seconds=5.0, move_rate=5.0, move_limit=3)
     leads(draft, -100, ONE)
     broken_from(draft, since, until, "refuse", f"way to {worker}")
+
+
+def said_between(draft: Draft, since: float, until: float) -> Iterator[Json]:
+    """What the source says then."""
+    versions = (one for one in draft.records if isinstance(one, Version) and one.cluster == "management")
+    for one in versions:
+        if one.resource == "jobs" and one.body is not None and BASE + since <= one.at < BASE + until:
+            yield one.body
+
+
+def fenced(draft: Draft, *, started: float | None, ended: Json = LATE) -> None:
+    """It was moved by its lease of 300 s, which counts from there; its worker is lost, and nobody has seen its end."""
+    lost(draft)
+    moved(draft, annotations=FENCE, promise=", fenced")
+    since: Json = {} if started is None else {"startTime": stamp(started)}
+    for number, one in enumerate(draft.records):
+        if isinstance(one, Version) and one.cluster == "east" and one.body is not None:
+            body = mirror(uid="m", annotations={names.FENCE: "300"}, **since)
+            draft.records[number] = replace(one, body=specified(body, activeDeadlineSeconds=300))
+    draft.put(5, "east", mirror(ended, uid="m", **since))
 
 
 def expired(draft: Draft) -> None:
@@ -247,7 +344,7 @@ def says(draft: Draft, at: float, policy: str) -> None:
     draft.put(at, "management", namespace, key="namespaces/team-a", resource="namespaces")
 
 
-GOOD: tuple[Callable[[Draft], None], ...] = (
+GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (
     moved_from_a_lost_worker,
     moved_as_its_namespace_wants,
     moved_as_its_namespace_has_just_wanted,
@@ -258,8 +355,10 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_early_since_a_clock_was_set,
     moved_early_by_another_clock,
     moved_from_a_worker_that_is_broken_again_and_again,
+    moved_since_its_lease_is_over,
+    moved_since_its_lease_is_over_by_the_clock_of_before,
 )
-PLANTED: dict[Callable[[Draft], None], set[str]] = {
+PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {
     moved_without_a_loss: {"moves"},
     moved_too_early: {"moves"},
     moved_too_early_by_one_wrong_clock: {"moves"},
@@ -277,4 +376,10 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     moved_while_most_are_lost: {"moves"},
     moved_while_most_have_just_been_lost: {"moves"},
     moved_by_a_new_leader: {"moves"},
+    moved_while_it_is_suspended: {"moves"},
+    moved_as_if_for_the_first_time: {"moves-count"},
+    moved_though_it_is_known_how_it_ends: {"moves"},
+    fenced_before_its_lease_is_over: {"moves"},
+    fenced_before_its_lease_is_over_though_it_has_failed: {"moves"},
+    fenced_though_it_was_never_seen_to_start: {"moves"},
 }

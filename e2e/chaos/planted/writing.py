@@ -5,6 +5,8 @@ Used by its neighbours, one for each family of rules, and by ``test_chaos_judge`
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from e2e.chaos.history import Json, Opening, Phase, Record, Request, Version
@@ -87,6 +89,11 @@ def phase(at: float, name: str) -> Phase:
 def wrote(at: float, verb: str, cluster: str, *, key: str = KEY, code: int = 200, process: str = "") -> Request:
     """A manager's request."""
     return Request(BASE + at + 0.1, BASE + at, cluster, USER, verb, "", key, code, process=process)
+
+
+def stamp(at: float) -> str:
+    """This time of a history, as statuses have times."""
+    return f"{datetime.fromtimestamp(BASE + at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 # -- objects -----------------------------------------------------------------------------------------------------------
