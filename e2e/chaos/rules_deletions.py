@@ -22,7 +22,7 @@ from e2e.chaos.reading import (
     placed_on,
     recorded_uid,
 )
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, ORDER_SECONDS, Story
 from mirror.model import names
 
 
@@ -43,7 +43,7 @@ def deleted_rightly(story: Story) -> Verdicts:
 def _may_go(story: Story, copy: Life, asked: Request) -> bool:
     """Whether its source, as it may have been when the request came, lets this copy go."""
     source = story.sources.get(copy.source) if copy.source is not None else None
-    by = story.known_by(MANAGEMENT, asked.at)
+    by = story.known_by(MANAGEMENT, asked.received, within=ORDER_SECONDS)
     if source is None or (source.gone_at is not None and source.gone_at <= by):
         return True
     return any(

@@ -21,7 +21,7 @@ from e2e.chaos.reading import (
     moves_of,
     placed_on,
 )
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story, may_have_met
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, ORDER_SECONDS, Story, may_have_met
 from mirror.model import names
 
 FENCE_SECONDS = 180.0
@@ -175,14 +175,14 @@ def _is_expected(story: Story, source: Life, mirror: Life) -> bool:
     """Whether its source has it on this worker when it comes; what is late there was sent before, which is counted."""
     return any(
         placed_on(body) == mirror.cluster or moves_of(body).may_have_left(mirror.cluster, mirror.uid)
-        for body in _told_at(story, source, mirror.cluster, mirror.born_at)
+        for body in _told_at(story, source, mirror.cluster, mirror.born_at, within=ORDER_SECONDS)
     )
 
 
-def _told_at(story: Story, source: Life, cluster: str, at: float) -> Iterator[Json]:
-    """What a source may have said when something was stored in a cluster whose audit log has it at this time."""
+def _told_at(story: Story, source: Life, cluster: str, at: float, *, within: float = LATE_SECONDS) -> Iterator[Json]:
+    """What a source may have said when something was stored in a cluster that the history has at this time."""
     since = story.stored_since(cluster, at) - LATE_SECONDS
-    return source.contents_between(since, story.known_by(MANAGEMENT, at))
+    return source.contents_between(since, story.known_by(MANAGEMENT, at, within=within))
 
 
 def _moves(source: Life, at: float) -> int:

@@ -31,6 +31,8 @@ from mirror.model import names
 MANAGEMENT = "management"
 LATE_SECONDS = 2.0
 """By how much one cluster's news may be later than another's: all clusters are watched by one busy process."""
+ORDER_SECONDS = 0.25
+"""The same where what comes first had been answered before the other was sent: campaigns have shown 0.05 s at most."""
 
 BACK_SECONDS = 60.0
 """After a cluster was restored, until all that is back from the dead has been seen."""
@@ -76,9 +78,9 @@ class Story:
     phases: dict[str, float] = field(default_factory=dict)
     eras: list[EraBegun] = field(default_factory=list)
 
-    def known_by(self, cluster: str, at: float) -> float:
+    def known_by(self, cluster: str, at: float, *, within: float = LATE_SECONDS) -> float:
         """When the history must have what was stored in a cluster at a time: an etcd that is frozen tells later."""
-        late = at + LATE_SECONDS
+        late = at + within
         for began, ended in self._silences(cluster):
             if began <= late and ended >= at:
                 late = max(late, ended + LATE_SECONDS)

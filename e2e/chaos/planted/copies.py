@@ -227,6 +227,14 @@ def copy_before_its_record(draft: Draft) -> None:
     recorded_late(draft)
 
 
+def copy_just_before_its_record(draft: Draft) -> None:
+    """Two thirds of a second: whoever is killed in between leaves a copy that nobody knows of."""
+    draft.put(1, "management", source())
+    draft.put(2.1, "east", mirror(uid="m"))
+    draft.put(2.77, "management", source(on("east")))
+    ends_on(draft, "east", "m", at=40)
+
+
 def late_create_where_it_was_before(draft: Draft) -> None:
     """It was there two moves ago, and proved not to be any more: a create of that time must not come."""
     drained_to_west(draft, via="north")
@@ -320,6 +328,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     another_copy_after_a_restore_that_kept_it: {"second-copy"},
     recreated_where_it_is_not_recorded: {"second-copy"},
     copy_before_its_record: {"recorded-first"},
+    copy_just_before_its_record: {"recorded-first"},
     late_create_where_it_was_before: {"recorded-first"},
     loser_is_left: {"second-copy", "recorded-first", "left-behind"},
     mirror_outlives_its_source: {"left-behind"},
