@@ -133,7 +133,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "ends: CompletionsReached 1",
         "judged: one-copy 1, second-copy 1, recorded-first 2, foreign 2, deleted-rightly 2, left-behind 2, "
         "never-back 4, true-end 1, moves-count 1, ended 1",
-        "nothing to judge: pods, in-turn, moves, closed, seed, lease, capacity, log",
+        "nothing to judge: pods, in-turn, moves, closed, drained, seed, lease, capacity, log",
     ]
 
 

@@ -31,6 +31,7 @@ RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "moves": rules_moves.moves_are_guarded,
     "moves-count": rules_moves.moves_stay_counted,
     "closed": rules_operators.closed_workers_get_nothing,
+    "drained": rules_operators.drained_by_somebody,
     "seed": rules_operators.seeds_hold,
     "lease": rules_sources.leases_are_no_verdict,
     "capacity": rules_sources.capacity_is_held,

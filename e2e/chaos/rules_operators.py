@@ -12,12 +12,16 @@ from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json
 from e2e.chaos.kinds import JOB
 from e2e.chaos.lives import Life
-from e2e.chaos.reading import annotation, indexes, moves_of, placed_on
+from e2e.chaos.reading import Moving, annotation, has_started, indexes, moves_in, moves_of, placed_on
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, STALE_SECONDS, Story
 from mirror.model import names
 
 _CLOSING = (names.CORDONED, names.DRAIN, names.GONE)
 _OPEN = {"", "false"}
+_MOVING, _MOVING_STARTED = ("move", "move-started"), "move-started"
+"""What operators say of a worker that is to be left, and by whom also that has started there."""
+_POLICIES = {"Reschedule", "Fence"}
+"""Of those who agree to that themselves."""
 _REFUSALS = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,
@@ -42,6 +46,24 @@ def closed_workers_get_nothing(story: Story) -> Verdicts:
             before = body
 
 
+def drained_by_somebody(story: Story) -> Verdicts:
+    """D15: who leaves a worker for a drain, left one that was drained by moving; if it had started, by consent."""
+    for source in story.sources.values():
+        for move in moves_in(source.bodies):
+            origin = move.said.origin
+            if move.why != "drained" or ("secrets", origin) not in story.others:
+                continue
+            stopped_at = _stopped_at(story, source, move)
+            said = story.said_by("secrets", origin, names.DRAIN, stopped_at - STALE_SECONDS, move.at)
+            text = f"{source} (uid {source.uid}) was moved from {origin}"
+            if not said.intersection(_MOVING):
+                yield Breach("drained", move.at, f"{text}, which nobody drains by moving")
+            elif _MOVING_STARTED not in said and _is_stopped_unasked(story, source, stopped_at):
+                yield Breach("drained", move.at, f"{text}, where it had started, without consent")
+            else:
+                yield None
+
+
 def seeds_hold(story: Story) -> Verdicts:
     """D14: a copy that is made after a move has what its source had counted before it runs, where that is on."""
     for owner, copies in story.mirrors.items():
@@ -63,6 +85,21 @@ def _said(story: Story, worker: str, at: float) -> dict[str, set[str]]:
     if ("secrets", worker) not in story.others:
         return {}
     return {name: story.said_by("secrets", worker, name, at - STALE_SECONDS, at) for name in _CLOSING}
+
+
+def _stopped_at(story: Story, source: Life, move: Moving) -> float:
+    """When the last copy that it had there stopped, which is when its worker must have been drained."""
+    copies = (copy for copy in story.mirrors.get(source.owner, ()) if copy.cluster == move.said.origin)
+    ends = (until for copy in copies for _, until in copy.runs() if until <= move.at)
+    return story.stored_since(move.said.origin, max(ends, default=move.at))
+
+
+def _is_stopped_unasked(story: Story, source: Life, at: float) -> bool:
+    """Whether it had started by what its source had said for long, which neither suspends it nor has another policy."""
+    told = list(source.contents_between(at - STALE_SECONDS, at))
+    policies = set[str]().union(*(story.policies_of(source, body, at) for body in told))
+    runs = (has_started(body, source.kind) and not source.kind.is_suspended(body) for body in told)
+    return all(runs) and not policies & _POLICIES
 
 
 def _first_that_runs(copy: Life) -> Json | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from e2e.chaos.planted.writing import (
     on,
     registered,
     runs_on_east,
+    said_between,
     source,
     specified,
     stamp,
@@ -300,14 +301,6 @@ def lost(draft: Draft, *, worker: str = "east", since: float = 10, until: float 
     draft.settings(lost_after_seconds=5.0, move_rate=5.0, move_limit=3)
     leads(draft, -100, ONE)
     broken_from(draft, since, until, "refuse", f"way to {worker}")
-
-
-def said_between(draft: Draft, since: float, until: float) -> Iterator[Json]:
-    """What the source says then."""
-    versions = (one for one in draft.records if isinstance(one, Version) and one.cluster == "management")
-    for one in versions:
-        if one.resource == "jobs" and one.body is not None and BASE + since <= one.at < BASE + until:
-            yield one.body
 
 
 def fenced(draft: Draft, *, started: float | None, ended: Json = LATE) -> None:

@@ -24,6 +24,7 @@ from e2e.chaos.planted.writing import (
     on,
     registered,
     runs_on_east,
+    said_between,
     source,
     specified,
 )
@@ -61,6 +62,33 @@ def drain_that_is_cancelled(draft: Draft) -> None:
     draft.put(16, "management", source(on("east"), mirrored("m"), DRAINED))
     draft.put(17, "east", mirror(uid="m"))
     ends_on(draft, "east", "m", at=50)
+
+
+def drained_as_an_operator_wants(draft: Draft) -> None:
+    """D15: those that have not started leave; that its worker is open again when it goes on is nothing."""
+    says_of_east(draft, 6, names.DRAIN, "move")
+    says_of_east(draft, 18, names.DRAIN, "")
+    drained_to_west(draft)
+
+
+def drained_with_what_has_started(draft: Draft) -> None:
+    """D15: by the operator's word."""
+    says_of_east(draft, 6, names.DRAIN, "move-started")
+    started_and_drained(draft)
+
+
+def drained_since_its_policy_agrees(draft: Draft) -> None:
+    """D15: its user lets it start again elsewhere."""
+    says_of_east(draft, 6, names.DRAIN, "move")
+    started_and_drained(draft, annotations=RESCHEDULE)
+
+
+def drained_while_its_user_has_suspended_it(draft: Draft) -> None:
+    """D15: nothing is stopped by that."""
+    says_of_east(draft, 6, names.DRAIN, "move")
+    started_and_drained(draft)
+    for body in said_between(draft, 3, 17):
+        body["spec"]["suspend"] = True
 
 
 def goes_on_from_what_was_counted(draft: Draft) -> None:
@@ -113,6 +141,24 @@ def drained_and_left_running(draft: Draft) -> None:
     draft.delete(40, "east")
 
 
+def drained_though_nobody_drains(draft: Draft) -> None:
+    """Its worker is cordoned."""
+    says_of_east(draft, 6, names.CORDONED, "true")
+    drained_to_west(draft)
+
+
+def drained_where_all_are_to_end(draft: Draft) -> None:
+    """The operator waits."""
+    says_of_east(draft, 6, names.DRAIN, "wait")
+    drained_to_west(draft)
+
+
+def drained_with_what_has_started_unasked(draft: Draft) -> None:
+    """Its policy is to wait, and the operator has drained those that have not started."""
+    says_of_east(draft, 2.5, names.DRAIN, "move")
+    started_and_drained(draft)
+
+
 def begins_anew(draft: Draft) -> None:
     """It had counted something, which the copy knows nothing of."""
     seeded(draft, None)
@@ -144,6 +190,15 @@ def begins_anew_although_nobody_refuses(draft: Draft) -> None:
 def says_of_east(draft: Draft, at: float, name: str, value: str) -> None:
     """An operator has written this on the Secret of east."""
     draft.put(at, "management", registered(**{name: value}), key="jobmirror-x/east", resource="secrets")
+
+
+def started_and_drained(draft: Draft, *, annotations: Json | None = None) -> None:
+    """It is drained, and its source says that it has started."""
+    drained_to_west(draft)
+    for body in said_between(draft, 1, 90):
+        body["metadata"]["annotations"] = annotations or {}
+    for body in said_between(draft, 3, 90):
+        body["status"]["startTime"] = "t"
 
 
 def placed_late(draft: Draft) -> None:
@@ -182,6 +237,10 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     placed_just_after_its_worker_is_cordoned,
     placed_on_a_worker_that_is_open_again,
     drain_that_is_cancelled,
+    drained_as_an_operator_wants,
+    drained_with_what_has_started,
+    drained_since_its_policy_agrees,
+    drained_while_its_user_has_suspended_it,
 )
 GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (
     goes_on_from_what_was_counted,
@@ -194,6 +253,9 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     placed_on_a_drained_worker: {"closed"},
     placed_on_a_dead_worker: {"closed"},
     drained_and_left_running: {"one-copy"},
+    drained_though_nobody_drains: {"drained"},
+    drained_where_all_are_to_end: {"drained"},
+    drained_with_what_has_started_unasked: {"drained"},
 }
 PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {
     begins_anew: {"seed"},

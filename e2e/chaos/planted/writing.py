@@ -5,6 +5,7 @@ Used by its neighbours, one for each family of rules, and by ``test_chaos_judge`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
@@ -94,6 +95,14 @@ def wrote(at: float, verb: str, cluster: str, *, key: str = KEY, code: int = 200
 def stamp(at: float) -> str:
     """This time of a history, as statuses have times."""
     return f"{datetime.fromtimestamp(BASE + at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def said_between(draft: Draft, since: float, until: float) -> Iterator[Json]:
+    """What the source says then."""
+    versions = (one for one in draft.records if isinstance(one, Version) and one.cluster == "management")
+    for one in versions:
+        if one.resource == "jobs" and one.body is not None and BASE + since <= one.at < BASE + until:
+            yield one.body
 
 
 # -- objects -----------------------------------------------------------------------------------------------------------
