@@ -18,18 +18,33 @@ from e2e.chaos.eras import OUTLASTED, UNMANAGED
 from e2e.chaos.history import EraBegun, Fault, Restored
 from e2e.chaos.judging import RULES, judge
 from e2e.chaos.kinds import DRILL, KINDS, MirroredKind
-from e2e.chaos.planted import copies, deletions, ends, kinds, losers, moves, operators, pods, sizes, statuses, turns
+from e2e.chaos.planted import (
+    copies,
+    counts,
+    deletions,
+    ends,
+    kinds,
+    losers,
+    moves,
+    operators,
+    pods,
+    sizes,
+    statuses,
+    turns,
+)
 from e2e.chaos.planted.writing import BASE, Draft, good_life, moved, wrote
 from e2e.chaos.story import tell
 
 Plant = Callable[[Draft], None]
 ROOMS = (copies, deletions, ends, losers, operators, statuses, turns)
 GOOD: tuple[Plant, ...] = tuple(plant for room in ROOMS for plant in room.GOOD)
-ROOMS_OF_JOBS = (deletions, ends, moves, operators, pods, sizes)
+ROOMS_OF_JOBS = (counts, deletions, ends, moves, operators, pods, sizes)
 GOOD_OF_JOBS: tuple[Plant, ...] = tuple(plant for room in ROOMS_OF_JOBS for plant in room.GOOD_OF_JOBS)
 PLANTED: dict[Plant, set[str]] = {plant: broken for room in ROOMS for plant, broken in room.PLANTED.items()}
 PLANTED_OF_JOBS: dict[Plant, set[str]] = {
-    plant: broken for room in (ends, moves, operators, pods, sizes) for plant, broken in room.PLANTED_OF_JOBS.items()
+    plant: broken
+    for room in (counts, ends, moves, operators, pods, sizes)
+    for plant, broken in room.PLANTED_OF_JOBS.items()
 }
 
 
@@ -132,7 +147,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "operators: none; copies by their seed: none",
         "ends: CompletionsReached 1",
         "judged: one-copy 1, second-copy 1, recorded-first 2, foreign 2, deleted-rightly 2, left-behind 2, "
-        "never-back 4, true-end 1, moves-count 1, ended 1",
+        "never-back 4, true-end 1, counted 1, moves-count 1, ended 1",
         "nothing to judge: pods, in-turn, moves, closed, drained, seed, lease, capacity, log",
     ]
 

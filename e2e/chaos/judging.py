@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from e2e.chaos import (
+    rules_counts,
     rules_deletions,
     rules_mirrors,
     rules_moves,
@@ -28,6 +29,7 @@ RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "left-behind": rules_mirrors.no_mirror_is_left,
     "never-back": rules_sources.never_back,
     "true-end": rules_sources.ends_are_true,
+    "counted": rules_counts.counted_as_copies_do,
     "moves": rules_moves.moves_are_guarded,
     "moves-count": rules_moves.moves_stay_counted,
     "closed": rules_operators.closed_workers_get_nothing,

@@ -5,6 +5,7 @@ Not here: that a drained copy stops before it goes (``rules_deletions``), and ru
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -125,7 +126,8 @@ def _seed_of(story: Story, copy: Life, state: str, resumed: Json, told: list[_Pr
         text = "" if _was_refused(story, copy) else "without its progress, which nobody has refused"
     elif state == names.SEED_DONE:
         has = _Progress.of(resumed)
-        text = "" if any(map(has.includes, told)) else f"with {has}, and had counted {told[-1]}"
+        is_right = any(has.includes(one) for one in told) and not has.exceeds(told)
+        text = "" if is_right else f"with {has}, and had counted {told[-1]}"
     elif state or all(one.is_something for one in told):
         text = "before it has what was counted"
     where = f"{copy} (uid {copy.uid}) runs on {copy.cluster}"
@@ -175,6 +177,15 @@ class _Progress:
         """Whether nothing of another one is lacking."""
         has_indexes = self.completed >= other.completed and self.failed_indexes | self.completed >= other.failed_indexes
         return has_indexes and self.succeeded >= other.succeeded and self.failed >= other.failed
+
+    def exceeds(self, others: Iterable[_Progress]) -> bool:
+        """Whether it has something that none of the others has."""
+        listed = list(others)
+        return (
+            not self.completed <= frozenset[int]().union(*(one.completed for one in listed))
+            or self.succeeded > max(one.succeeded for one in listed)
+            or self.failed > max(one.failed for one in listed)
+        )
 
     def __str__(self) -> str:
         listed = sorted(self.completed)

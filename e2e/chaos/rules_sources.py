@@ -37,14 +37,14 @@ def never_back(story: Story) -> Verdicts:
 def ends_are_true(story: Story) -> Verdicts:
     """D7, D11: a source ends as the copy that counts has ended; without one only if that had vanished by itself."""
     for owner, source in story.sources.items():
-        if (end := _first_end(source)) is None:
+        if (end := first_end(source)) is None:
             continue
         reason, copies = end.verdict.get("reason", ""), story.mirrors.get(owner, [])
         text = f"{source} (uid {source.uid}) is {end.verdict['type']} ({reason}) on {placed_on(end.body)}"
         if reason in _NO_COPY_KNOWS:
             is_true, but = any(_vanished(story, copy, end) for copy in copies), "but its copy there had not vanished"
         else:
-            is_true = any(_ended_so(copy, end, story.known_by(copy.cluster, end.at)) for copy in copies)
+            is_true = any(ended_so(copy, end, story.known_by(copy.cluster, end.at)) for copy in copies)
             but = f"and of its {len(copies)} copies none that counts was"
         yield None if is_true else Breach("true-end", end.at, f"{text}, {but}")
 
@@ -52,7 +52,7 @@ def ends_are_true(story: Story) -> Verdicts:
 def leases_are_no_verdict(story: Story) -> Verdicts:
     """D14: the deadline of a fence is not the user's, which counts from the start of the copy."""
     for owner, source in story.sources.items():
-        end = _first_end(source)
+        end = first_end(source)
         if end is None or end.verdict.get("reason") != "DeadlineExceeded":
             continue
         deadline = end.body["spec"].get("activeDeadlineSeconds")
@@ -127,7 +127,7 @@ def _taken_back(kind: MirroredKind, before: Json, after: Json) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class End:
     """How a source has ended, in the first version that says so."""
 
     at: float
@@ -137,11 +137,11 @@ class _End:
     """The version before, or the same."""
 
 
-def _first_end(source: Life) -> _End | None:
+def first_end(source: Life) -> End | None:
     before: Json | None = None
     for at, body in source.bodies:
         if (verdict := source.kind.end(body)) is not None:
-            return _End(at, verdict, body, body if before is None else before)
+            return End(at, verdict, body, body if before is None else before)
         before = body
     return None
 
@@ -158,7 +158,7 @@ def _ran_until_its_deadline(copy: Life) -> float | None:
     return None
 
 
-def _ended_so(copy: Life, end: _End, by: float) -> bool:
+def ended_so(copy: Life, end: End, by: float) -> bool:
     """Whether a copy that counts had this end by then, for this reason; what its controller says before will do (D11).
 
     It counts on the recorded worker; where its source has left it behind, only by being Complete (D14).
@@ -179,7 +179,7 @@ def _ended_so(copy: Life, end: _End, by: float) -> bool:
     return False
 
 
-def _vanished(story: Story, copy: Life, end: _End) -> bool:
+def _vanished(story: Story, copy: Life, end: End) -> bool:
     """Whether the copy on the recorded worker was gone when its source ended, and no manager had deleted it."""
     is_here = copy.cluster == placed_on(end.body) and not copy.is_deleted_by_manager
     return is_here and copy.gone_at is not None and copy.gone_at <= story.known_by(copy.cluster, end.at)

@@ -134,6 +134,12 @@ class Story:
             return False
         return self.was_undone(copy.cluster, copy.born_at, copy.gone_at)
 
+    def may_have_missed(self, cluster: str, at: float) -> bool:
+        """Whether a manager may know then what no watch has told of: a restore has undone it shortly before."""
+        return any(
+            one.cluster == cluster and one.at - LATE_SECONDS <= at <= one.at + STALE_SECONDS for one in self.restored
+        )
+
     def was_revived(self, copy: Life, at: float) -> bool:
         """Whether it runs from this time on because a restored cluster does not know that it had stopped."""
         stops = [until for life in self._lives_of(copy) for _, until in life.runs() if until <= at]

@@ -93,7 +93,7 @@ def drained_while_its_user_has_suspended_it(draft: Draft) -> None:
 
 def goes_on_from_what_was_counted(draft: Draft) -> None:
     """D14: its copy is held until it has that."""
-    seeded(draft, {"completedIndexes": "0,2", "succeeded": 2, "failed": 2})
+    seeded(draft, {"completedIndexes": "0,2", "succeeded": 2, "failed": 1})
 
 
 def begins_anew_where_nothing_was_counted(draft: Draft) -> None:
@@ -169,6 +169,11 @@ def goes_on_from_less(draft: Draft) -> None:
     seeded(draft, {"completedIndexes": "0", "succeeded": 1, "failed": 1})
 
 
+def goes_on_from_more(draft: Draft) -> None:
+    """Two of its indexes have never run, and never will."""
+    seeded(draft, {"completedIndexes": "0-3", "succeeded": 4, "failed": 1})
+
+
 def fails_less_than_before(draft: Draft) -> None:
     """Its backoffLimit begins anew."""
     seeded(draft, {"completedIndexes": "0,2", "succeeded": 2})
@@ -216,6 +221,7 @@ def seeded(draft: Draft, has: Json | None, *, counted: Json = _COUNTED, state: s
     """
     draft.settings(seeds_progress=True)
     runs_on_east(draft, annotations=RESCHEDULE)
+    draft.put(9.9, "east", mirror(uid="m", **counted))
     draft.put(10, "management", source(on("east"), mirrored("m"), annotations=RESCHEDULE, **counted))
     draft.put(20, "management", source(on("west"), _SAID, annotations=RESCHEDULE, **counted))
     if has is not None:
@@ -260,6 +266,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
 PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {
     begins_anew: {"seed"},
     goes_on_from_less: {"seed"},
+    goes_on_from_more: {"seed"},
     fails_less_than_before: {"seed"},
     runs_before_it_has_its_seed: {"seed"},
     begins_anew_although_nobody_refuses: {"seed"},

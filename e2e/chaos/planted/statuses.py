@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from e2e.chaos.history import Complaint
-from e2e.chaos.planted.writing import BASE, COMPLETE, Draft, good_life, mirrored, on, registered, source
+from e2e.chaos.planted.writing import BASE, COMPLETE, Draft, good_life, mirror, mirrored, on, registered, source
 from mirror.model import names
 
 
@@ -32,9 +32,10 @@ def counter_goes_back(draft: Draft) -> None:
 
 def index_is_lost(draft: Draft) -> None:
     """The third of four had succeeded."""
-    draft.put(0.1, "management", source(completedIndexes="0-2,5"))
-    draft.put(0.2, "management", source(completedIndexes="0-1,5"))
     good_life(draft)
+    draft.put(9, "east", mirror(uid="m", completedIndexes="0-2,5"))
+    draft.put(9.1, "management", source(on("east"), mirrored("m"), completedIndexes="0-2,5"))
+    draft.put(9.2, "management", source(on("east"), mirrored("m"), completedIndexes="0-1,5"))
 
 
 def too_many(draft: Draft) -> None:

@@ -182,7 +182,7 @@ def good_life(draft: Draft, *, until: float = 40) -> None:
     draft.put(2, "management", source(on("east")))
     draft.put(2.1, "east", mirror(uid="m"))
     draft.put(3, "management", source(on("east"), mirrored("m"), active=1))
-    draft.put(until, "east", mirror(COMPLETE, uid="m"))
+    draft.put(until, "east", mirror(COMPLETE, uid="m", succeeded=1))
     draft.put(until + 0.1, "management", source(on("east"), mirrored("m"), COMPLETE, succeeded=1, completionTime="t"))
     deleted_after_all(draft, "east")
 
