@@ -141,6 +141,12 @@ def has_proved_unstarted(source: Json, uid: str) -> bool:
     return f"mirror {uid}" in str(said.get("message", "")).split("; ")
 
 
+def is_leaving(source: Json, uid: str) -> bool:
+    """Whether a source says that the copy of this uid has stopped for a drain, and goes (D15)."""
+    shown = condition(source, "Suspended") or {}
+    return shown.get("reason") == "WorkerDrained" and recorded_uid(source) == uid
+
+
 def has_started(source: Json, kind: MirroredKind) -> bool:
     """Whether a source says that something of it has run: a time, a counter, or a condition that leads to an end."""
     status = source.get("status") or {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from itertools import pairwise
 
 from e2e.chaos.breaches import Breach, Verdicts
@@ -32,9 +31,8 @@ _MARGIN_SECONDS = 120.0
 _LASTS_SECONDS = 420.0
 """A lease and its margin: whoever led since it was renewed may have counted it."""
 _POLICIES = {"lost": "Reschedule", "fenced": "Fence"}
-_SERVER_FAILS = HTTPStatus.INTERNAL_SERVER_ERROR
-_LOST_AT_ONCE = ("refuse", "kill kube-apiserver")
-"""Faults that each request meets, from the first one on."""
+_LOST_AT_ONCE = "refuse"
+"""The fault that each request meets, from the first one on; an API server that is killed serves before it is whole."""
 
 
 def moves_are_guarded(story: Story) -> Verdicts:
@@ -186,22 +184,10 @@ def _gained(story: Story, turns: _Turns, since: float, until: float) -> float:
 
 
 def _is_away(story: Story, worker: str, at: float) -> bool:
-    """Whether each request to it must have failed for some seconds then, and none was answered since it is broken."""
+    """Whether each request to it must have failed for some seconds then."""
     return any(
-        name in _LOST_AT_ONCE
-        and began + LATE_SECONDS <= at
-        and ended >= at + LATE_SECONDS
-        and not _has_answered(story, worker, began, at)
-        for target in (f"way to {worker}", worker)
-        for name, began, ended in story.broken(target)
-    )
-
-
-def _has_answered(story: Story, worker: str, since: float, by: float) -> bool:
-    """Whether a request of a manager was: an API server serves before it says that it is ready."""
-    return any(
-        asked.cluster == worker and since < asked.received and asked.at <= by and asked.code < _SERVER_FAILS
-        for asked in story.requests
+        name == _LOST_AT_ONCE and began + LATE_SECONDS <= at <= ended - LATE_SECONDS
+        for name, began, ended in story.broken(f"way to {worker}")
     )
 
 

@@ -13,7 +13,7 @@ from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json
 from e2e.chaos.kinds import JOB
 from e2e.chaos.lives import Life
-from e2e.chaos.reading import Moving, annotation, has_started, indexes, moves_in, moves_of, placed_on
+from e2e.chaos.reading import Moving, annotation, has_started, indexes, moves_in, moves_of, placed_on, recorded_uid
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, STALE_SECONDS, Story
 from mirror.model import names
 
@@ -39,7 +39,8 @@ def closed_workers_get_nothing(story: Story) -> Verdicts:
         for at, body in source.bodies:
             worker, count = placed_on(body), moves_of(body).count
             # What counts again was there before: a copy that has won, or one whose successor was refused.
-            is_new = worker not in ("", placed_on(before)) and count >= moves_of(before).count
+            is_back = moves_of(before).has_left(worker, recorded_uid(body))
+            is_new = worker not in ("", placed_on(before)) and count >= moves_of(before).count and not is_back
             if is_new and source.kind.end(body) is None and (said := _said(story, worker, at)):
                 closed = next((name for name in _CLOSING if not _OPEN & said[name]), "")
                 text = f"{source} (uid {source.uid}) is recorded on {worker}, which has {closed}"

@@ -128,12 +128,6 @@ class Story:
             if earlier is not copy
         )
 
-    def was_forgotten(self, copy: Life) -> bool:
-        """Whether a restored cluster does not know it any more: its creation is among what was lost."""
-        if copy.gone_at is None or copy.is_deleted_by_manager:
-            return False
-        return self.was_undone(copy.cluster, copy.born_at, copy.gone_at)
-
     def may_have_missed(self, cluster: str, at: float) -> bool:
         """Whether a manager may know then what no watch has told of: a restore has undone it shortly before."""
         return any(
@@ -267,8 +261,10 @@ def _note_deletions(story: Story, lives: Iterable[Life]) -> None:
             story.deletions.append(Deletion(asked, [one for one in here if may_have_met(story, asked, one)]))
 
 
-def _first_to_go(story: Story, asked: Request, lives: Iterable[Life]) -> Life | None:
-    """Of lives of one name the one that went when this was requested."""
+def _first_to_go(story: Story, asked: Request, lives: Sequence[Life]) -> Life | None:
+    """Of lives of one name the one that went when this was requested; None: somebody else had deleted it before."""
+    if any(one.went_at is not None and one.went_at < asked.received < (one.gone_at or 0.0) for one in lives):
+        return None
     by = story.known_by(asked.cluster, asked.at)
     went = [one for one in lives if one.went_at is not None and asked.received <= one.went_at <= by]
     return min(went, key=lambda one: one.went_at or 0.0, default=None)

@@ -134,6 +134,17 @@ def copy_that_a_restore_forgets(draft: Draft) -> None:
     ends_on(draft, "east", "n", at=40)
 
 
+def made_again_since_its_drain_is_cancelled(draft: Draft) -> None:
+    """D15: its copy had stopped, was said to go and deleted; another place was not recorded yet."""
+    runs_on_east(draft)
+    draft.put(15, "east", mirror(uid="m", suspend=True))
+    draft.put(16, "management", source(on("east"), mirrored("m"), DRAINED, startTime="t"))
+    draft.delete(17, "east")
+    draft.put(20, "east", mirror(uid="n"))
+    draft.put(20.5, "management", source(on("east"), mirrored("n"), startTime="t"))
+    ends_on(draft, "east", "n", at=50)
+
+
 # -- planted -----------------------------------------------------------------------------------------------------------
 
 
@@ -211,6 +222,25 @@ def another_copy_after_a_restore_that_kept_it(draft: Draft) -> None:
     """The worker had lost data, but not this copy, which was older than the snapshot."""
     draft.add(Restored(BASE + 19, "east", BASE + 15))
     another_copy_for_no_reason(draft)
+
+
+def made_again_after_a_restore_though_it_had_started(draft: Draft) -> None:
+    """D11: the restore has forgotten a copy that was seen to run; its source has to fail."""
+    draft.add(Restored(BASE + 8, "east", BASE + 1.5))
+    made_again_after_it_was_seen_to_start(draft)
+
+
+def made_again_on_account_of_an_old_move(draft: Draft) -> None:
+    """D11: it was moved before its copy came, which started, and vanished without a wish for another one."""
+    said = move("1, from east to west; left behind: east (uid unknown)")
+    draft.put(1, "management", source(annotations=RESCHEDULE))
+    draft.put(2, "management", source(on("east"), annotations=RESCHEDULE))
+    draft.put(20, "management", source(on("west"), said, annotations=RESCHEDULE))
+    draft.put(20.1, "west", mirror(uid="n"))
+    draft.put(22, "management", source(on("west"), mirrored("n"), said, annotations=RESCHEDULE, startTime="t"))
+    draft.put(30, "west", None)
+    draft.put(31, "west", mirror(uid="o"))
+    ends_on(draft, "west", "o", said, at=50, annotations=RESCHEDULE)
 
 
 def recreated_where_it_is_not_recorded(draft: Draft) -> None:
@@ -313,6 +343,7 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     copy_that_a_restore_brings_back,
     suspension_that_a_restore_forgets,
     copy_that_a_restore_forgets,
+    made_again_since_its_drain_is_cancelled,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     overlap: {"one-copy"},
@@ -326,10 +357,12 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     another_copy_for_no_reason: {"second-copy"},
     made_again_after_it_was_seen_to_start: {"second-copy"},
     another_copy_after_a_restore_that_kept_it: {"second-copy"},
+    made_again_after_a_restore_though_it_had_started: {"second-copy"},
+    made_again_on_account_of_an_old_move: {"second-copy"},
     recreated_where_it_is_not_recorded: {"second-copy"},
     copy_before_its_record: {"recorded-first"},
     copy_just_before_its_record: {"recorded-first"},
-    late_create_where_it_was_before: {"recorded-first"},
+    late_create_where_it_was_before: {"recorded-first", "second-copy"},
     loser_is_left: {"second-copy", "recorded-first", "left-behind"},
     mirror_outlives_its_source: {"left-behind"},
     orphan_is_left: {"left-behind"},

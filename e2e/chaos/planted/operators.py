@@ -113,6 +113,20 @@ def begins_anew_since_its_worker_refuses(draft: Draft) -> None:
     draft.add(Request(BASE + 21.2, BASE + 21.1, "west", USER, "patch", "status", KEY, 403))
 
 
+def left_copy_wins_where_it_is_drained(draft: Draft) -> None:
+    """D14: it is Complete there, and nothing new comes; its end is stored a moment later."""
+    won = move("1, from east to west; left behind: west (uid n)", "Moved")
+    says_of_east(draft, 21, names.DRAIN, "wait")
+    runs_on_east(draft, annotations=RESCHEDULE)
+    draft.put(20, "management", source(on("west"), _SAID, annotations=RESCHEDULE))
+    draft.put(20.1, "west", mirror(uid="n"))
+    draft.put(24, "east", mirror(COMPLETE, uid="m"))
+    draft.put(40, "management", source(on("east"), mirrored("m"), won, annotations=RESCHEDULE))
+    draft.put(40.2, "management", source(on("east"), mirrored("m"), won, COMPLETE, annotations=RESCHEDULE))
+    draft.delete(41, "west")
+    deleted_after_all(draft, "east")
+
+
 # -- planted -----------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +257,7 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     placed_just_after_its_worker_is_cordoned,
     placed_on_a_worker_that_is_open_again,
     drain_that_is_cancelled,
+    left_copy_wins_where_it_is_drained,
     drained_as_an_operator_wants,
     drained_with_what_has_started,
     drained_since_its_policy_agrees,
