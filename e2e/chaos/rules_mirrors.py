@@ -18,6 +18,7 @@ from e2e.chaos.reading import (
     has_started,
     is_ended_by_lease,
     is_leaving,
+    lease_end,
     moves_in,
     moves_of,
     placed_on,
@@ -25,8 +26,8 @@ from e2e.chaos.reading import (
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, ORDER_SECONDS, Story, may_have_met
 from mirror.model import names
 
-FENCE_SECONDS = 180.0
-"""The margin of a lease, and pods' grace period: what was broken on the worker only before that hindered it no more."""
+_ENFORCED_SECONDS = (-10.0, 60.0)
+"""From the end of a lease: when what is broken may keep a worker from enforcing it."""
 FENCE_NEEDS = ("kube-apiserver", "etcd", "kube-controller-manager", "kwok")
 """The programs of a worker that end a Job whose lease is over, and its pods."""
 
@@ -131,23 +132,41 @@ def may_both_run(story: Story, source: Life, *running: tuple[Life, float]) -> bo
         return True
     at = max(since for _, since in running)
     by = story.known_by(MANAGEMENT, at)
-    return any(_was_risked(story, source, copy, at, by) for copy, _ in running)
+    return any(_was_risked(story, source, copy, since, by) for copy, since in running)
 
 
-def _was_risked(story: Story, source: Life, copy: Life, at: float, by: float) -> bool:
-    """Whether the source counts this copy as one that may still run, by the policy that it had when it was moved."""
+def _was_risked(story: Story, source: Life, copy: Life, since: float, by: float) -> bool:
+    """Whether the source counts this copy as one that may still run, by the policy that it had when it was moved.
+
+    Not one that had stopped and runs again since it was left.
+    """
     for when, body in source.bodies:
         if when > by:
             return False
-        left = moves_of(body).left_copy(copy.cluster, copy.uid)
-        if left is not None and left.promise == "gone":
+        if (left := moves_of(body).left_copy(copy.cluster, copy.uid)) is None:
+            continue
+        if _is_resumed_after(copy, when + LATE_SECONDS, since):
+            return False
+        if left.promise == "gone":
             return story.is_declared_dead(copy.cluster, when)
-        if left is not None:
-            # The lease of a fence is the worker's to enforce, with all that is there for it.
-            policies = story.policies_of(source, body, when)
-            is_hindered = story.had_fault(copy.cluster, at - FENCE_SECONDS, at, of=FENCE_NEEDS)
-            return "Reschedule" in policies or ("Fence" in policies and is_hindered)
+        policies = story.policies_of(source, body, when)
+        if left.promise == "fenced":
+            return "Fence" in policies and _is_lease_hindered(story, copy)
+        return "Reschedule" in policies
     return False
+
+
+def _is_resumed_after(copy: Life, at: float, by: float) -> bool:
+    """Whether what runs of it by then is not its first run, and began after a time."""
+    began = [since for since, _ in copy.runs() if since <= by]
+    return len(began) > 1 and began[-1] > at
+
+
+def _is_lease_hindered(story: Story, copy: Life) -> bool:
+    """Whether something was broken that has to end it when its lease is over: that is its worker's to enforce."""
+    ends = {end for _, body in copy.bodies if (end := lease_end(body)) is not None}
+    early, late = _ENFORCED_SECONDS
+    return any(story.had_fault(copy.cluster, end + early, end + late, of=FENCE_NEEDS) for end in ends)
 
 
 def _may_replace(story: Story, source: Life, earlier: Life, later: Life) -> bool:

@@ -6,7 +6,7 @@ Not here: what sources and mirrors say of themselves (``reading``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -36,6 +36,8 @@ ORDER_SECONDS = 0.25
 
 BACK_SECONDS = 60.0
 """After a cluster was restored, until all that is back from the dead has been seen."""
+RECOVERY_SECONDS = 10.0
+"""After a fault, until managers have connected, and one of them leads."""
 STALE_SECONDS = 10.0
 """By how much what a manager acts upon may be older, whose watches hang: its lease is shorter."""
 
@@ -77,6 +79,8 @@ class Story:
     complaints: list[Complaint] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
     eras: list[EraBegun] = field(default_factory=list)
+    _broken: dict[str, list[tuple[str, float, float]]] = field(default_factory=dict)
+    """What ``broken`` has found, by target."""
 
     def known_by(self, cluster: str, at: float, *, within: float = LATE_SECONDS) -> float:
         """When the history must have what was stored in a cluster at a time: an etcd that is frozen tells later."""
@@ -135,9 +139,17 @@ class Story:
         )
 
     def was_revived(self, copy: Life, at: float) -> bool:
-        """Whether it runs from this time on because a restored cluster does not know that it had stopped."""
-        stops = [until for life in self._lives_of(copy) for _, until in life.runs() if until <= at]
-        return bool(stops) and self.was_undone(copy.cluster, max(stops), at)
+        """Whether it runs from this time on because a restored cluster does not know that it had stopped.
+
+        One that was seen to have stopped since the restore does so no more.
+        """
+        lives = self._lives_of(copy)
+        stops = [until for life in lives for _, until in life.runs() if until <= at]
+        rests = [when for life in lives for when, body in life.bodies if not copy.kind.may_run(body) and when < at]
+        return bool(stops) and any(
+            not any(one.at + LATE_SECONDS < when for when in rests)
+            for one in self._restores_between(copy.cluster, max(stops), at)
+        )
 
     def _lives_of(self, copy: Life) -> list[Life]:
         """Of an object; several only where restored clusters have it again."""
@@ -146,11 +158,15 @@ class Story:
 
     def was_undone(self, cluster: str, stored_at: float, seen_at: float) -> bool:
         """Whether a restore has undone what was stored at one time, so that the other is when this was seen."""
-        return any(
-            one.cluster == cluster
+        return any(self._restores_between(cluster, stored_at, seen_at))
+
+    def _restores_between(self, cluster: str, stored_at: float, seen_at: float) -> Iterator[Restored]:
+        return (
+            one
+            for one in self.restored
+            if one.cluster == cluster
             and one.snapshot_at <= stored_at <= one.at + LATE_SECONDS
             and one.at - LATE_SECONDS <= seen_at <= one.at + BACK_SECONDS
-            for one in self.restored
         )
 
     def ahead_between(self, manager: str, since: float, until: float) -> set[float]:
@@ -171,8 +187,23 @@ class Story:
             for name, began, ended in self.broken(cluster)
         )
 
+    def calm_seconds(self, worker: str, since: float, until: float) -> float:
+        """For how long all was whole in between that managers need to act on a worker, and had been for a while."""
+        targets = (worker, f"way to {worker}", MANAGEMENT, *self.clocks)
+        broken = sorted((began, ended + RECOVERY_SECONDS) for one in targets for _, began, ended in self.broken(one))
+        calm = 0.0
+        for began, ended in broken:
+            calm += max(0.0, min(began, until) - since)
+            since = max(since, ended)
+        return calm + max(0.0, until - since)
+
     def broken(self, target: str) -> list[tuple[str, float, float]]:
         """Each fault of a cluster, a manager or a way, from when until when."""
+        if target not in self._broken:
+            self._broken[target] = self._faults_of(target)
+        return self._broken[target]
+
+    def _faults_of(self, target: str) -> list[tuple[str, float, float]]:
         began: dict[str, float] = {}
         found: list[tuple[str, float, float]] = []
         for one in self.faults:

@@ -49,12 +49,6 @@ def moved_by_the_policy_of_that_time(draft: Draft) -> None:
     draft.put(60, "management", moved_source())
 
 
-def fence_that_its_worker_could_not_keep(draft: Draft) -> None:
-    """D14: a lease needs the worker's controller manager; without it, that is where a fence ends."""
-    broken_from(draft, 5, 35, "freeze kube-controller-manager", "east")
-    moved(draft, annotations=FENCE, promise=", fenced")
-
-
 def record_that_a_frozen_etcd_tells_late(draft: Draft) -> None:
     """It was stored, and its answer sent, before that froze: the copy did not come first."""
     broken_from(draft, 2, 12, "freeze etcd", "management")
@@ -156,23 +150,6 @@ def overlap(draft: Draft) -> None:
 def uncounted_overlap(draft: Draft) -> None:
     """The source does not say that a copy may still run."""
     moved(draft, is_counted=False, annotations=RESCHEDULE)
-
-
-def overlap_under_a_fence(draft: Draft) -> None:
-    """The lease was over, and nothing kept the worker from ending the copy."""
-    moved(draft, annotations=FENCE, promise=", fenced")
-
-
-def overlap_under_a_fence_with_a_fault_elsewhere(draft: Draft) -> None:
-    """What was broken was another worker's."""
-    broken_from(draft, 5, 35, "freeze kube-controller-manager", "west")
-    moved(draft, annotations=FENCE, promise=", fenced")
-
-
-def overlap_under_a_fence_without_a_scheduler(draft: Draft) -> None:
-    """No lease needs a scheduler."""
-    broken_from(draft, 5, 35, "kill kube-scheduler", "east")
-    moved(draft, annotations=FENCE, promise=", fenced")
 
 
 def overlap_on_a_worker_that_was_restored(draft: Draft) -> None:
@@ -333,7 +310,6 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_as_its_user_wants,
     moved_as_the_operator_wants,
     moved_by_the_policy_of_that_time,
-    fence_that_its_worker_could_not_keep,
     record_that_a_frozen_etcd_tells_late,
     recreated_as_its_user_wants,
     made_again_before_it_was_seen_to_start,
@@ -348,9 +324,6 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     overlap: {"one-copy"},
     uncounted_overlap: {"one-copy"},
-    overlap_under_a_fence: {"one-copy"},
-    overlap_under_a_fence_with_a_fault_elsewhere: {"one-copy"},
-    overlap_under_a_fence_without_a_scheduler: {"one-copy"},
     overlap_on_a_worker_that_was_restored: {"one-copy"},
     overlap_long_before_a_copy_came_back: {"one-copy"},
     overlap_long_after_a_restore: {"one-copy"},

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from e2e.chaos.history import ClockSet, Json, Version
-from e2e.chaos.planted.copies import FENCE, RESCHEDULE, broken_from, made_anew_after_its_lease
+from e2e.chaos.planted.copies import RESCHEDULE, broken_from, made_anew_after_its_lease
+from e2e.chaos.planted.left import moved_by_its_lease, says
 from e2e.chaos.planted.turns import ONE, TWO
 from e2e.chaos.planted.writing import (
     BASE,
@@ -25,8 +26,6 @@ from e2e.chaos.planted.writing import (
     runs_on_east,
     said_between,
     source,
-    specified,
-    stamp,
     true,
 )
 from mirror.model import names
@@ -296,13 +295,7 @@ def lost(draft: Draft, *, worker: str = "east", since: float = 10, until: float 
 def fenced(draft: Draft, *, started: float | None, ended: Json = LATE) -> None:
     """It was moved by its lease of 300 s, which counts from there; its worker is lost, and nobody has seen its end."""
     lost(draft)
-    moved(draft, annotations=FENCE, promise=", fenced")
-    since: Json = {} if started is None else {"startTime": stamp(started)}
-    for number, one in enumerate(draft.records):
-        if isinstance(one, Version) and one.cluster == "east" and one.body is not None:
-            body = mirror(uid="m", annotations={names.FENCE: "300"}, **since)
-            draft.records[number] = replace(one, body=specified(body, activeDeadlineSeconds=300))
-    draft.put(5, "east", mirror(ended, uid="m", **since))
+    moved_by_its_lease(draft, started=started, ended=ended)
 
 
 def expired(draft: Draft) -> None:
@@ -319,12 +312,6 @@ def leads(draft: Draft, at: float, who: str) -> None:
     """The Lease of the managers names a process."""
     lease = {"metadata": {"uid": "l"}, "spec": {"holderIdentity": f"{who}_0a1b2c3d"}}
     draft.put(at, "management", lease, key=_LEASE, resource="leases")
-
-
-def says(draft: Draft, at: float, policy: str) -> None:
-    """The Namespace of the source has a policy."""
-    namespace = {"metadata": {"uid": "n", "annotations": {names.ON_WORKER_LOSS: policy}}}
-    draft.put(at, "management", namespace, key="namespaces/team-a", resource="namespaces")
 
 
 GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (

@@ -1,0 +1,104 @@
+"""Histories of copies that were left on a lost worker, and run on there: for ``rules_mirrors`` and ``rules_calm``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from e2e.chaos.history import Json, Version
+from e2e.chaos.planted.copies import FENCE, RESCHEDULE, broken_from, suspension_that_a_restore_forgets
+from e2e.chaos.planted.writing import BASE, Draft, ends_on, mirror, move, moved, specified, stamp
+from mirror.model import names
+
+# -- good --------------------------------------------------------------------------------------------------------------
+
+
+def fence_that_its_worker_could_not_keep(draft: Draft) -> None:
+    """D14: a lease needs the worker's controller manager; without it, that is where a fence ends."""
+    broken_from(draft, 5, 35, "freeze kube-controller-manager", "east")
+    moved_by_its_lease(draft)
+
+
+# -- planted -----------------------------------------------------------------------------------------------------------
+
+
+def overlap_under_a_fence(draft: Draft) -> None:
+    """The lease was over, and nothing kept the worker from ending the copy."""
+    moved_by_its_lease(draft)
+
+
+def overlap_under_a_fence_with_a_fault_elsewhere(draft: Draft) -> None:
+    """What was broken was another worker's."""
+    broken_from(draft, 5, 35, "freeze kube-controller-manager", "west")
+    moved_by_its_lease(draft)
+
+
+def overlap_under_a_fence_without_a_scheduler(draft: Draft) -> None:
+    """No lease needs a scheduler."""
+    broken_from(draft, 5, 35, "kill kube-scheduler", "east")
+    moved_by_its_lease(draft)
+
+
+def overlap_under_a_fence_that_nothing_kept(draft: Draft) -> None:
+    """What would have ended the copy was broken, and whole again long before its lease was over."""
+    broken_from(draft, -100, -50, "freeze kube-controller-manager", "east")
+    moved_by_its_lease(draft)
+
+
+def overlap_that_was_promised_not_to_be(draft: Draft) -> None:
+    """D14: it was moved by its lease; that its Namespace had said something else just before is no excuse."""
+    moved(draft, promise=", fenced")
+    for at, policy in ((0.5, "Reschedule"), (12, "Fence")):
+        says(draft, at, policy)
+
+
+def loser_is_resumed(draft: Draft) -> None:
+    """D14: it was suspended when its worker was back, and runs again beside the one that counts."""
+    moved(draft, annotations=RESCHEDULE, removes=45)
+    draft.put(30, "east", mirror(uid="m", suspend=True))
+    draft.put(35, "east", mirror(uid="m"))
+
+
+def revived_once_more(draft: Draft) -> None:
+    """What a restore had forgotten was put right; that it is resumed then is no matter of the restore."""
+    suspension_that_a_restore_forgets(draft)
+    draft.records = [one for one in draft.records if one.at < BASE + 37]
+    draft.put(29, "east", mirror(uid="m", suspend=True))
+    draft.put(40, "east", mirror(uid="m"))
+    draft.delete(48, "east")
+    said = move("1, from east to west; left behind: east (uid m)")
+    ends_on(draft, "west", "n", said, at=50)
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def says(draft: Draft, at: float, policy: str) -> None:
+    """The Namespace of the source has a policy."""
+    namespace = {"metadata": {"uid": "n", "annotations": {names.ON_WORKER_LOSS: policy}}}
+    draft.put(at, "management", namespace, key="namespaces/team-a", resource="namespaces")
+
+
+def moved_by_its_lease(draft: Draft, *, started: float | None = -290, ended: Json | None = None) -> None:
+    """It has left east as fenced, where its copy has a lease of 300 s, and has ended so after five, or runs on."""
+    moved(draft, annotations=FENCE, promise=", fenced")
+    since: Json = {} if started is None else {"startTime": stamp(started)}
+    for number, one in enumerate(draft.records):
+        if isinstance(one, Version) and one.cluster == "east" and one.body is not None:
+            body = mirror(uid="m", annotations={names.FENCE: "300"}, **since)
+            draft.records[number] = replace(one, body=specified(body, activeDeadlineSeconds=300))
+    if ended is not None:
+        draft.put(5, "east", mirror(ended, uid="m", **since))
+
+
+GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (fence_that_its_worker_could_not_keep,)
+PLANTED: dict[Callable[[Draft], None], set[str]] = {
+    overlap_under_a_fence: {"one-copy"},
+    overlap_under_a_fence_with_a_fault_elsewhere: {"one-copy"},
+    overlap_under_a_fence_without_a_scheduler: {"one-copy"},
+    overlap_under_a_fence_that_nothing_kept: {"one-copy"},
+    overlap_that_was_promised_not_to_be: {"one-copy"},
+    loser_is_resumed: {"one-copy"},
+    revived_once_more: {"one-copy"},
+}
