@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from e2e.chaos import (
+    rules_calm,
     rules_counts,
     rules_deletions,
     rules_mirrors,
@@ -21,6 +22,7 @@ from e2e.chaos.story import Story, tell
 RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "one-copy": rules_mirrors.one_copy,
     "pods": rules_pods.pods_of_one_copy,
+    "runs-on": rules_calm.nothing_runs_on,
     "second-copy": rules_mirrors.second_copies_have_a_reason,
     "recorded-first": rules_mirrors.recorded_first,
     "foreign": rules_mirrors.nothing_foreign,

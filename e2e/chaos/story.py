@@ -82,6 +82,11 @@ class Story:
     _broken: dict[str, list[tuple[str, float, float]]] = field(default_factory=dict)
     """What ``broken`` has found, by target."""
 
+    @property
+    def ends_at(self) -> float:
+        """When the last version was seen on the management cluster."""
+        return max((one.at for one in self.management), default=self.opening.at)
+
     def known_by(self, cluster: str, at: float, *, within: float = LATE_SECONDS) -> float:
         """When the history must have what was stored in a cluster at a time: an etcd that is frozen tells later."""
         late = at + within
@@ -104,7 +109,7 @@ class Story:
     def said_by(self, resource: str, name: str, key: str, since: float, until: float) -> set[str]:
         """Each value that this annotation of an object of no kind had at some time in between; empty: it had none."""
         found, value = set[str](), ""
-        for one in self.others[resource, name]:
+        for one in self.others.get((resource, name), ()):
             if one.at > since:
                 found.add(value)
             if one.at > until:

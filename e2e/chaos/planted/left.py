@@ -6,9 +6,23 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from e2e.chaos.history import Json, Version
+from e2e.chaos.history import ClockSet, Json, Version
 from e2e.chaos.planted.copies import FENCE, RESCHEDULE, broken_from, suspension_that_a_restore_forgets
-from e2e.chaos.planted.writing import BASE, Draft, ends_on, mirror, move, moved, specified, stamp
+from e2e.chaos.planted.pods import runs
+from e2e.chaos.planted.writing import (
+    BASE,
+    Draft,
+    ends_on,
+    mirror,
+    mirrored,
+    move,
+    moved,
+    on,
+    runs_on_east,
+    source,
+    specified,
+    stamp,
+)
 from mirror.model import names
 
 # -- good --------------------------------------------------------------------------------------------------------------
@@ -18,6 +32,20 @@ def fence_that_its_worker_could_not_keep(draft: Draft) -> None:
     """D14: a lease needs the worker's controller manager; without it, that is where a fence ends."""
     broken_from(draft, 5, 35, "freeze kube-controller-manager", "east")
     moved_by_its_lease(draft)
+
+
+def loser_goes_on_while_its_worker_is_broken(draft: Draft) -> None:
+    """D14: its worker is back and broken again, and nobody leads for a while."""
+    for since, target in ((10, "way to east"), (40, "east"), (62, "manager-0")):
+        broken_from(draft, since, since + 15, "freeze kube-apiserver", target)
+    draft.add(ClockSet(BASE, "manager-0", 0.0))
+    moved(draft, annotations=RESCHEDULE, removes=88)
+
+
+def copy_goes_on_while_its_source_is_suspended_and_its_worker_lost(draft: Draft) -> None:
+    """D3: nobody can stop it before."""
+    broken_from(draft, 9, 60, "stall", "way to east")
+    suspended_until(draft, 63)
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -71,7 +99,36 @@ def revived_once_more(draft: Draft) -> None:
     ends_on(draft, "west", "n", said, at=50)
 
 
+def loser_runs_on_for_long(draft: Draft) -> None:
+    """D14: its worker is back at 22, and it is deleted more than a minute later."""
+    broken_from(draft, 10, 22, "refuse", "way to east")
+    moved(draft, annotations=RESCHEDULE, removes=88)
+
+
+def suspended_source_runs_on(draft: Draft) -> None:
+    """D3: nobody stops its copy."""
+    suspended_until(draft, 55)
+
+
+def pods_outlive_what_was_deleted(draft: Draft) -> None:
+    """D10: whoever deletes a copy has its pods deleted with it."""
+    runs_on_east(draft)
+    runs(draft, "east", "m", 5, 80)
+    draft.put(40, "management", None)
+    draft.delete(40.2, "east")
+
+
 # -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def suspended_until(draft: Draft, at: float) -> None:
+    """Its user suspends it after ten seconds, its copy stops at this time, and it is resumed and ends."""
+    runs_on_east(draft)
+    draft.put(10, "management", specified(source(on("east"), mirrored("m")), suspend=True))
+    draft.put(at, "east", mirror(uid="m", suspend=True))
+    draft.put(70, "management", source(on("east"), mirrored("m")))
+    draft.put(71, "east", mirror(uid="m"))
+    ends_on(draft, "east", "m", at=80)
 
 
 def says(draft: Draft, at: float, policy: str) -> None:
@@ -92,7 +149,12 @@ def moved_by_its_lease(draft: Draft, *, started: float | None = -290, ended: Jso
         draft.put(5, "east", mirror(ended, uid="m", **since))
 
 
+GOOD: tuple[Callable[[Draft], None], ...] = (
+    loser_goes_on_while_its_worker_is_broken,
+    copy_goes_on_while_its_source_is_suspended_and_its_worker_lost,
+)
 GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (fence_that_its_worker_could_not_keep,)
+PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {pods_outlive_what_was_deleted: {"runs-on"}}
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     overlap_under_a_fence: {"one-copy"},
     overlap_under_a_fence_with_a_fault_elsewhere: {"one-copy"},
@@ -101,4 +163,6 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     overlap_that_was_promised_not_to_be: {"one-copy"},
     loser_is_resumed: {"one-copy"},
     revived_once_more: {"one-copy"},
+    loser_runs_on_for_long: {"runs-on"},
+    suspended_source_runs_on: {"runs-on"},
 }
