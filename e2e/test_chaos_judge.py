@@ -147,9 +147,9 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "moves: lost 1; with a manager's kill within 2 s: 1; leases that have ended a copy: 0",
         "operators: none; copies by their seed: none",
         "ends: CompletionsReached 1",
-        "judged: one-copy 1, runs-on 1, second-copy 1, recorded-first 2, foreign 2, deleted-rightly 2, left-behind 2, "
+        "judged: one-copy 1, runs-on 1, second-copy 1, recorded-first 2, foreign 3, deleted-rightly 2, left-behind 2, "
         "never-back 4, true-end 1, counted 1, moves-count 1, ended 1",
-        "nothing to judge: pods, in-turn, moves, closed, drained, seed, lease, capacity, log",
+        "nothing to judge: pods, in-turn, named, moves, closed, drained, seed, lease, capacity, log",
     ]
 
 

@@ -28,6 +28,7 @@ RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "foreign": rules_mirrors.nothing_foreign,
     "in-turn": rules_turns.writes_come_in_turn,
     "deleted-rightly": rules_deletions.deleted_rightly,
+    "named": rules_mirrors.left_copies_stay_named,
     "left-behind": rules_mirrors.no_mirror_is_left,
     "never-back": rules_sources.never_back,
     "true-end": rules_sources.ends_are_true,

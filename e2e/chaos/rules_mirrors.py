@@ -5,7 +5,8 @@ Not here: which of them managers may delete (``rules_deletions``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from itertools import combinations, pairwise
 
@@ -68,14 +69,34 @@ def recorded_first(story: Story) -> Verdicts:
                 yield Breach("recorded-first", mirror.born_at, f"{text}, not recorded")
 
 
+def left_copies_stay_named(story: Story) -> Verdicts:
+    """D14: what a source has left on a worker it names until that is gone, or counts again."""
+    for owner, source in story.sources.items():
+        for (_, before), (at, body) in pairwise(source.bodies):
+            now, named = moves_of(body), {(one.worker, one.uid) for one in moves_of(before).left}
+            for copy in story.mirrors.get(owner, ()):
+                if (copy.cluster, copy.uid) not in named or now.may_have_left(copy.cluster, copy.uid):
+                    continue
+                is_there = copy.born_at < at and not copy.is_gone_by(story.known_by(copy.cluster, at))
+                text = f"{source} does not name its copy on {copy.cluster} (uid {copy.uid}) any more, which is there"
+                is_wrong = is_there and placed_on(body) != copy.cluster
+                yield Breach("named", at, text) if is_wrong else None
+
+
 def nothing_foreign(story: Story) -> Verdicts:
-    """D1, D10: managers change only what is theirs, and delete no source."""
-    users = set(story.opening.users)
+    """D1, D10: managers change and make only what is theirs, one at a time, and delete no source."""
+    users, born = set(story.opening.users), _born_of(story)
     for asked in story.requests:
-        if asked.user not in users or asked.code >= HTTPStatus.BAD_REQUEST or asked.verb == "create":
+        if asked.user not in users or asked.code >= HTTPStatus.BAD_REQUEST:
             continue
         text = ""
-        if asked.cluster == MANAGEMENT:
+        if asked.verb == "create":
+            there = [one for one in born[asked.cluster, asked.resource, asked.key] if _is_made_by(story, asked, one)]
+            if there and not any(one.source for one in there):
+                text = f"a manager made {asked.resource} {asked.key} on {asked.cluster}, which does not say whose it is"
+        elif asked.verb == "deletecollection":
+            text = f"a manager deleted all {asked.resource} of {asked.key} on {asked.cluster}"
+        elif asked.cluster == MANAGEMENT:
             if asked.verb.startswith("delete"):
                 text = f"a manager deleted the source {asked.resource} {asked.key}"
             elif _met_only(story, asked, story.unmanaged, story.sources.values()):
@@ -104,6 +125,18 @@ def no_mirror_is_left(story: Story) -> Verdicts:
                 ):
                     text = f"{mirror} is on {mirror.cluster}, recorded elsewhere"
             yield Breach("left-behind", at, text) if text else None
+
+
+def _born_of(story: Story) -> Mapping[tuple[str, str, str], list[Life]]:
+    """All that ever was on workers, by cluster, kind and name."""
+    found: defaultdict[tuple[str, str, str], list[Life]] = defaultdict(list)
+    for life in (*story.foreign, *(one for lives in story.mirrors.values() for one in lives)):
+        found[life.cluster, life.kind.name, life.key].append(life)
+    return found
+
+
+def _is_made_by(story: Story, asked: Request, life: Life) -> bool:
+    return asked.received <= life.born_at <= story.known_by(asked.cluster, asked.at)
 
 
 def _is_kept(story: Story, source: Json, mirror: Life, at: float) -> bool:

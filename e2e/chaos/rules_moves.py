@@ -16,7 +16,7 @@ from e2e.chaos.kinds import condition
 from e2e.chaos.lives import Life
 from e2e.chaos.own_machine import machine_of
 from e2e.chaos.reading import Moving, is_ended_by_lease, lease_end, moves_in, moves_of, placed_on
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, ORDER_SECONDS, Story
 
 _BACK_SECONDS = 5.0
 """After a worker is whole again, until a manager has seen that; one that is broken again until then is away on."""
@@ -116,7 +116,8 @@ def _of_lost(story: Story, source: Life, move: Moving, turns: _Turns) -> Iterato
     after = 0.0 if is_dead else opening.lost_after_seconds
     yield "" if _was_lost(story, turns, said.origin, at, after) else f"which had not been lost for {after:.0f} s"
     close = sum(at - 1.0 <= other <= at for other in turns.moved)
-    is_fast = opening.move_rate and close > opening.move_rate * (1.0 + LATE_SECONDS) + 1
+    is_fast = opening.move_rate and close > opening.move_rate * (1.0 + ORDER_SECONDS) + 1
+    is_fast = is_fast and not _is_held_up(story, at - 1.0, at)
     yield f"as the {close}th in one second" if is_fast else ""
     if is_dead:
         return  # a person's word is enough
@@ -158,6 +159,15 @@ def _lease_problem(story: Story, source: Life, move: Moving, turns: _Turns) -> s
         return "as fenced, and was never seen to start with a lease"
     early = max(ends) + _MARGIN_SECONDS - LATE_SECONDS - _gained(story, turns, at - _LASTS_SECONDS, at) - at
     return f"{early:.0f} s before its lease was over for sure" if early > 0 else ""
+
+
+def _is_held_up(story: Story, since: float, until: float) -> bool:
+    """Whether what managers wrote one after the other may have been stored at once: something had kept it to itself."""
+    return any(
+        began <= until and ended + LATE_SECONDS >= since
+        for target in (MANAGEMENT, *story.clocks)
+        for _, began, ended in story.broken(target)
+    )
 
 
 def _absences(story: Story, worker: str, by: float) -> list[tuple[float, float]]:

@@ -11,7 +11,7 @@ from e2e.chaos.history import Json, Version
 from e2e.chaos.kinds import KINDS, MirroredKind, condition
 from e2e.chaos.lives import Life
 from e2e.chaos.reading import annotation, indexes, indexes_of, least_succeeded, moves_of, placed_on, recorded_uid
-from e2e.chaos.story import Story
+from e2e.chaos.story import STALE_SECONDS, Story
 from mirror.model import names
 
 _NO_COPY_KNOWS = ("MirrorLost",)
@@ -66,9 +66,13 @@ def leases_are_no_verdict(story: Story) -> Verdicts:
 
 
 def capacity_is_held(story: Story) -> Verdicts:
-    """D21: no worker is given more than its capacity, by the management cluster's own order of writes."""
+    """D21: no worker is given more than its capacity, by the management cluster's own order of writes.
+
+    What sources have left there and still runs takes places, too.
+    """
     limits: dict[str, int] = {}
     places: dict[tuple[str, str], str] = {}
+    left: dict[tuple[str, str], list[Life]] = {}
     for version in story.management:
         name = version.key.partition("/")[2]
         if version.resource == "secrets":
@@ -77,12 +81,15 @@ def capacity_is_held(story: Story) -> Verdicts:
                 limits[name] = int(text)
         elif version.resource in KINDS:
             worker, source = _occupies(story, version), (version.resource, version.key)
-            before = places.pop(source, "")
+            before, _ = places.pop(source, ""), left.pop(source, None)
             if worker:
                 places[source] = worker
+                left[source] = _left_by(story, version)
             if worker == before or worker not in limits:
                 continue
-            count, limit = Counter(places.values())[worker], limits[worker]
+            beside = (one for key, copies in left.items() if key != source for one in copies)
+            others = sum(one.cluster == worker and _runs_around(story, one, version.at) for one in beside)
+            count, limit = Counter(places.values())[worker] + others, limits[worker]
             text = f"{version.resource} {version.key} is the {count}th on {worker}, which takes {limit}"
             yield Breach("capacity", version.at, text) if count > limit else None
 
@@ -186,6 +193,19 @@ def _vanished(story: Story, copy: Life, end: End) -> bool:
         return False
     is_here = copy.cluster == placed_on(end.body) and not copy.is_deleted_by_manager
     return is_here and copy.gone_at is not None and copy.gone_at <= story.known_by(copy.cluster, end.at)
+
+
+def _left_by(story: Story, version: Version) -> list[Life]:
+    """The copies that this version of a source says it has left on workers, but for the one where it is."""
+    body, moves = version.body or {}, moves_of(version.body or {})
+    copies = story.mirrors.get((version.resource, body["metadata"]["uid"]), ()) if moves.left else ()
+    return [one for one in copies if one.cluster != placed_on(body) and moves.may_have_left(one.cluster, one.uid)]
+
+
+def _runs_around(story: Story, copy: Life, at: float) -> bool:
+    """Whether a copy may run then, for sure: before and after."""
+    early, late = at - STALE_SECONDS, story.known_by(copy.cluster, at)
+    return any(since <= early and until >= late for since, until in copy.runs())
 
 
 def _occupies(story: Story, version: Version) -> str:

@@ -40,7 +40,7 @@ FENCE_TTL = "5m"
 _JSON = ("--storage-media-type=application/json",)
 HUB = Shape(controllers=JOB_CONTROLLERS, audit="Metadata", apiserver_args=_JSON)
 SITE = Shape(controllers=JOB_CONTROLLERS, scheduler=True, kwok=True, audit="Metadata", apiserver_args=_JSON)
-LOST_AFTER_SECONDS, MOVE_RATE, MOVE_LIMIT = 5, 5, 20
+LOST_AFTER_SECONDS, MOVE_RATE, MOVE_LIMIT = 5, 1, 20
 SETTINGS: Json = {
     "workers": {
         "allow": {"loopback": True},

@@ -269,6 +269,19 @@ def stranger_deleted(draft: Draft) -> None:
     draft.delete(5, "east")
 
 
+def made_without_saying_whose_it_is(draft: Draft) -> None:
+    """D1: a copy without our labels, which nobody will ever find."""
+    good_life(draft)
+    draft.add(wrote(4.9, "create", "west"))
+    draft.put(5, "west", stranger())
+
+
+def all_deleted_at_once(draft: Draft) -> None:
+    """D1: whatever is in a namespace, strangers as well."""
+    good_life(draft)
+    draft.add(wrote(10, "deletecollection", "west", key="team-a/"))
+
+
 def unmanaged_written(draft: Draft) -> None:
     """D1: it does not name us."""
     draft.put(1, "management", stranger())
@@ -326,5 +339,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     deleted_where_it_came_back: {"deleted-rightly"},
     stranger_deleted: {"foreign"},
     unmanaged_written: {"foreign"},
+    made_without_saying_whose_it_is: {"foreign"},
+    all_deleted_at_once: {"foreign"},
     source_deleted: {"foreign"},
 }

@@ -262,7 +262,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     end_for_another_reason: {"true-end"},
     failed_as_the_copy_left_behind: {"true-end"},
     failed_as_an_earlier_copy_on_the_same_worker: {"true-end"},
-    complete_as_a_copy_that_nobody_names: {"true-end"},
+    complete_as_a_copy_that_nobody_names: {"true-end", "named"},
     lost_though_it_is_there: {"true-end"},
     lost_since_a_loser_went: {"true-end"},
     lost_though_its_successor_runs: {"true-end"},

@@ -19,6 +19,7 @@ from e2e.chaos.planted.writing import (
     moved,
     on,
     runs_on_east,
+    said_between,
     source,
     specified,
     stamp,
@@ -105,6 +106,14 @@ def loser_runs_on_for_long(draft: Draft) -> None:
     moved(draft, annotations=RESCHEDULE, removes=88)
 
 
+def loser_is_named_no_more(draft: Draft) -> None:
+    """D14: it is there, and whoever reads the source knows nothing of it."""
+    moved(draft, annotations=RESCHEDULE)
+    draft.put(25, "management", source(on("west"), mirrored("n"), move("1, from east to west"), annotations=RESCHEDULE))
+    for body in said_between(draft, 50, 90):
+        body["status"]["conditions"][2] = move("1, from east to west")
+
+
 def suspended_source_runs_on(draft: Draft) -> None:
     """D3: nobody stops its copy."""
     suspended_until(draft, 55)
@@ -164,5 +173,6 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     loser_is_resumed: {"one-copy"},
     revived_once_more: {"one-copy"},
     loser_runs_on_for_long: {"runs-on"},
+    loser_is_named_no_more: {"named"},
     suspended_source_runs_on: {"runs-on"},
 }

@@ -120,6 +120,18 @@ def moved_since_its_lease_is_over_by_the_clock_of_before(draft: Draft) -> None:
     draft.add(ClockSet(BASE - 200, "manager-0", 0.0), ClockSet(BASE - 200, "manager-1", -13.0))
 
 
+def moved_in_turns(draft: Draft) -> None:
+    """D14: five in a second, and the first one at once."""
+    moved_at_once(draft, 6)
+
+
+def moved_in_turns_and_held_up(draft: Draft) -> None:
+    """D14: what was sent in turns is stored at once when the way is whole again."""
+    broken_from(draft, 16, 19.5, "stall requests", "manager-0")
+    draft.add(ClockSet(BASE, "manager-0", 0.0))
+    moved_at_once(draft, 12)
+
+
 # -- planted -----------------------------------------------------------------------------------------------------------
 
 
@@ -216,15 +228,8 @@ def moved_too_often(draft: Draft) -> None:
 
 
 def moved_too_fast(draft: Draft) -> None:
-    """Seventeen in a second, where five are allowed and the history may tell two seconds late."""
-    lost(draft)
-    for number in range(17):
-        key, uid = f"team-a/fast-{number}", f"fast-{number}"
-        draft.put(2, "management", source(on("east"), uid=uid, annotations=RESCHEDULE), key=key)
-        said = move("1, from east to west")
-        draft.put(20 + number / 20, "management", source(on("west"), said, uid=uid, annotations=RESCHEDULE), key=key)
-        draft.put(80, "management", None, key=key)
-    moved(draft, annotations=RESCHEDULE)
+    """Eight in a second, where five are allowed and the first one at once."""
+    moved_at_once(draft, 8)
 
 
 def moved_while_most_are_lost(draft: Draft) -> None:
@@ -285,6 +290,19 @@ def moved_as_if_for_the_first_time(draft: Draft) -> None:
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
+def moved_at_once(draft: Draft, count: int) -> None:
+    """So many sources in seven tenths of a second."""
+    lost(draft)
+    for number in range(count - 1):
+        key, uid = f"team-a/fast-{number}", f"fast-{number}"
+        draft.put(2, "management", source(on("east"), uid=uid, annotations=RESCHEDULE), key=key)
+        said = move("1, from east to west")
+        at = 20 + number * 0.7 / count
+        draft.put(at, "management", source(on("west"), said, uid=uid, annotations=RESCHEDULE), key=key)
+        draft.put(80, "management", None, key=key)
+    moved(draft, annotations=RESCHEDULE)
+
+
 def lost(draft: Draft, *, worker: str = "east", since: float = 10, until: float = 38) -> None:
     """A worker is out of reach, and moves are judged by settings; the leader is the same for long."""
     draft.settings(lost_after_seconds=5.0, move_rate=5.0, move_limit=3)
@@ -325,6 +343,8 @@ GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (
     moved_early_since_a_clock_was_set,
     moved_early_by_another_clock,
     moved_from_a_worker_that_is_broken_again_and_again,
+    moved_in_turns,
+    moved_in_turns_and_held_up,
     moved_since_its_lease_is_over,
     moved_since_its_lease_is_over_by_the_clock_of_before,
 )
