@@ -149,7 +149,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "ends: CompletionsReached 1",
         "judged: one-copy 1, runs-on 1, second-copy 1, recorded-first 2, foreign 3, deleted-rightly 2, left-behind 2, "
         "never-back 4, true-end 1, counted 1, moves-count 1, ended 1",
-        "nothing to judge: pods, in-turn, named, moves, closed, drained, seed, lease, capacity, log",
+        "nothing to judge: pods, breach-told, in-turn, named, moves, closed, drained, seed, lease, capacity, log",
     ]
 
 

@@ -22,7 +22,7 @@ from e2e.chaos import history, storms
 from e2e.chaos.breaches import Breach
 from e2e.chaos.counting import summary
 from e2e.chaos.faults import AHEAD_SECONDS, CLOSE_SECONDS, insist, start_what_has_ended
-from e2e.chaos.history import ClockSet, Complaint, Opening, Phase
+from e2e.chaos.history import BreachTold, ClockSet, Complaint, Opening, Phase
 from e2e.chaos.judging import judge
 from e2e.chaos.kinds import KINDS, MirroredKind
 from e2e.chaos.operators import Operators
@@ -42,6 +42,9 @@ _NEWS_SECONDS = 2.0
 
 _BUG = re.compile(r"Traceback|\S+ (ERROR|CRITICAL) +mirror: (unexpected error|task failed|connection failed)")
 """What no fault excuses: errors that are news of the clusters, as a breached fence, are no bugs."""
+
+
+_BREACH = re.compile(r"\S+ ERROR +mirror: fence breached .*\bworker=(\S+) mirror_uid=(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class Campaign:
                 move_rate=MOVE_RATE,
                 move_limit=MOVE_LIMIT,
                 suspends_losers=self.suspends_losers,
+                tells_breaches=True,
             )
         )
         for number, seconds in enumerate(self.ahead_seconds):
@@ -227,10 +231,18 @@ def _source_of(mirror: Json) -> str:
 
 
 def _note_logs(world: World, recorder: Recorder) -> None:
-    """What managers must never say; all that they say is kept beside the history."""
+    """What managers must never say, and what they have to; all that they say is kept beside the history."""
     for number, manager in enumerate(world.managers):
         name, lines = f"manager-{number}", manager.log_lines()
         recorder.path.with_suffix(f".{name}.log").write_text("\n".join(lines) + "\n")
         for line in lines:
             if _BUG.match(line):
                 recorder.add(Complaint(time.time(), name, line))
+            if (told := breach_told(line)) is not None:
+                recorder.add(BreachTold(time.time(), name, *told))
+
+
+def breach_told(line: str) -> tuple[str, str] | None:
+    """The worker and the uid of a copy that a line of a manager's log says to run against a promise, if it says so."""
+    found = _BREACH.match(line)
+    return (found[1], found[2]) if found else None

@@ -23,6 +23,7 @@ RULES: Mapping[str, Callable[[Story], Verdicts]] = {
     "one-copy": rules_mirrors.one_copy,
     "pods": rules_pods.pods_of_one_copy,
     "runs-on": rules_calm.nothing_runs_on,
+    "breach-told": rules_calm.breaches_are_told,
     "second-copy": rules_mirrors.second_copies_have_a_reason,
     "recorded-first": rules_mirrors.recorded_first,
     "foreign": rules_mirrors.nothing_foreign,

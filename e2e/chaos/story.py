@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from e2e.chaos.history import (
+    BreachTold,
     ClockSet,
     Complaint,
     EraBegun,
@@ -77,6 +78,8 @@ class Story:
     """By manager, in their order."""
     restored: list[Restored] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
+    breaches_told: set[tuple[str, str]] = field(default_factory=set)
+    """Of which copies managers have logged that they run against a promise: the worker, the uid."""
     phases: dict[str, float] = field(default_factory=dict)
     eras: list[EraBegun] = field(default_factory=list)
     _broken: dict[str, list[tuple[str, float, float]]] = field(default_factory=dict)
@@ -250,6 +253,8 @@ def tell(records: Iterable[Record]) -> Story:
                 story.phases[record.name] = record.at
             case EraBegun():
                 story.eras.append(record)
+            case BreachTold():
+                story.breaches_told.add((record.worker, record.uid))
             case Opening():
                 pass
     story.management.sort(key=lambda one: one.revision)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from e2e.chaos.history import ClockSet, Json, Version
+from e2e.chaos.history import BreachTold, ClockSet, Json, Request, Version
 from e2e.chaos.planted.copies import FENCE, RESCHEDULE, broken_from, suspension_that_a_restore_forgets
 from e2e.chaos.planted.pods import runs
 from e2e.chaos.planted.writing import (
@@ -18,6 +18,7 @@ from e2e.chaos.planted.writing import (
     move,
     moved,
     on,
+    registered,
     runs_on_east,
     said_between,
     source,
@@ -47,6 +48,20 @@ def copy_goes_on_while_its_source_is_suspended_and_its_worker_lost(draft: Draft)
     """D3: nobody can stop it before."""
     broken_from(draft, 9, 60, "stall", "way to east")
     suspended_until(draft, 63)
+
+
+def breach_that_is_told(draft: Draft) -> None:
+    """D14: an operator was wrong, and knows it now."""
+    breached(draft)
+    draft.add(BreachTold(BASE + 39, "manager-0", "east", "m"))
+
+
+def left_copy_that_had_not_started(draft: Draft) -> None:
+    """D14: nothing of it ran."""
+    breached(draft)
+    for one in draft.records:
+        if isinstance(one, Version) and one.cluster == "east" and one.body is not None:
+            one.body["status"].pop("startTime", None)
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -114,6 +129,27 @@ def loser_is_named_no_more(draft: Draft) -> None:
         body["status"]["conditions"][2] = move("1, from east to west")
 
 
+def breach_that_nobody_tells(draft: Draft) -> None:
+    """D14: it is deleted as if it had not run."""
+    breached(draft)
+
+
+def breach_that_is_told_of_another_copy(draft: Draft) -> None:
+    """D14: on another worker."""
+    breached(draft)
+    draft.add(BreachTold(BASE + 39, "manager-0", "west", "m"))
+
+
+def breach_that_nobody_tells_where_losers_stay(draft: Draft) -> None:
+    """D14: it is suspended."""
+    breached(draft)
+    draft.settings(suspends_losers=True)
+    draft.records = [one for one in draft.records if not (isinstance(one, Request) and one.at < BASE + 60)]
+    draft.records = [one for one in draft.records if one.at != BASE + 40.1]
+    draft.put(40.1, "east", mirror(uid="m", suspend=True))
+    draft.delete(97, "east")
+
+
 def suspended_source_runs_on(draft: Draft) -> None:
     """D3: nobody stops its copy."""
     suspended_until(draft, 55)
@@ -128,6 +164,17 @@ def pods_outlive_what_was_deleted(draft: Draft) -> None:
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def breached(draft: Draft) -> None:
+    """East is declared dead, and the copy there runs on until a manager deletes it."""
+    dead = registered(**{names.GONE: "true"})
+    draft.put(18, "management", dead, key="jobmirror-x/east", resource="secrets")
+    moved(draft, promise=", gone")
+    draft.settings(tells_breaches=True)
+    for one in draft.records:
+        if isinstance(one, Version) and one.cluster == "east" and one.body is not None:
+            one.body["status"]["startTime"] = "t"
 
 
 def suspended_until(draft: Draft, at: float) -> None:
@@ -161,6 +208,8 @@ def moved_by_its_lease(draft: Draft, *, started: float | None = -290, ended: Jso
 GOOD: tuple[Callable[[Draft], None], ...] = (
     loser_goes_on_while_its_worker_is_broken,
     copy_goes_on_while_its_source_is_suspended_and_its_worker_lost,
+    breach_that_is_told,
+    left_copy_that_had_not_started,
 )
 GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (fence_that_its_worker_could_not_keep,)
 PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {pods_outlive_what_was_deleted: {"runs-on"}}
@@ -174,5 +223,8 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     revived_once_more: {"one-copy"},
     loser_runs_on_for_long: {"runs-on"},
     loser_is_named_no_more: {"named"},
+    breach_that_nobody_tells: {"breach-told"},
+    breach_that_is_told_of_another_copy: {"breach-told"},
+    breach_that_nobody_tells_where_losers_stay: {"breach-told"},
     suspended_source_runs_on: {"runs-on"},
 }
