@@ -27,9 +27,12 @@ class Moment(Enum):
 
 
 Strikes = Mapping[Moment, str]
-"""What becomes of the leader, or of the management cluster's API server, by the name in ``faults``."""
+"""What becomes of the leader, or of a program of the management cluster, by the name in ``faults``."""
 KILL = "kill"
-OTHERS = ("kill kube-apiserver", "freeze", "stall answers", "cut", "refuse", "stop")
+OTHERS = (
+    *("kill kube-apiserver", "freeze", "stall answers", "cut", "refuse", "stop"),
+    *("freeze etcd", "full etcd", "lose answers"),
+)
 _ALL = (KILL, *OTHERS)
 
 
@@ -94,6 +97,6 @@ def _loss(number: int, seed: int, *, is_long: bool) -> Era:
     strikes = {
         Moment.EARLY: _ALL[(seed + turn) % len(_ALL)],
         Moment.AT_FIRST_MOVE: OTHERS[(seed + turn // 2) % len(OTHERS)] if turn % 2 else KILL,
-        Moment.AT_RETURN: _ALL[(seed + 2 * turn + 1) % len(_ALL)],
+        Moment.AT_RETURN: _ALL[(seed + 3 * turn + 1) % len(_ALL)],
     }
     return Era(STRUCK, 200.0, 190.0, strikes, is_forgotten=bool(turn % 2))

@@ -154,7 +154,7 @@ def of_way_to(world: World, site: Site, chance: random.Random) -> Scope:
         finally:
             await insist(partial(world.give_credentials, site))
 
-    rotated = Kind("credentials", without_credentials, 0.5, 8)
+    rotated = Kind("credentials", without_credentials, 8, 15)  # API servers know a token for up to ten seconds more
     return Scope(f"way to {site.name}", (*of_wire(site.proxies[0], chance), rotated))
 
 
