@@ -39,6 +39,8 @@ BACK_SECONDS = 60.0
 """After a cluster was restored, until all that is back from the dead has been seen."""
 RECOVERY_SECONDS = 10.0
 """After a fault, until managers have connected, and one of them leads."""
+STOPPING_SECONDS = 5.0
+"""At most, from when a restored etcd was stopped until its data were put back."""
 STALE_SECONDS = 10.0
 """By how much what a manager acts upon may be older, whose watches hang: its lease is shorter."""
 
@@ -107,7 +109,10 @@ class Story:
         return early
 
     def _silences(self, cluster: str) -> list[tuple[float, float]]:
-        return [(since, until) for name, since, until in self.broken(cluster) if "etcd" in name]
+        """When its etcd tells nothing: one that loses data does so since it is stopped for that, and not before."""
+        found = [(since, until) for name, since, until in self.broken(cluster) if "etcd" in name]
+        stops = [one.at - STOPPING_SECONDS for one in self.restored if one.cluster == cluster]
+        return [(max((one for one in stops if since < one < until), default=since), until) for since, until in found]
 
     def said_by(self, resource: str, name: str, key: str, since: float, until: float) -> set[str]:
         """Each value that this annotation of an object of no kind had at some time in between; empty: it had none."""

@@ -158,6 +158,13 @@ def overlap_on_a_worker_that_was_restored(draft: Draft) -> None:
     moved(draft, is_counted=False)
 
 
+def overlap_since_a_snapshot_was_taken(draft: Draft) -> None:
+    """An etcd that is to go back to it tells all until it is stopped for that."""
+    broken_from(draft, 18, 48, "etcd loses data", "east")
+    draft.add(Restored(BASE + 46, "east", BASE + 18))
+    uncounted_overlap(draft)
+
+
 def overlap_long_before_a_copy_came_back(draft: Draft) -> None:
     """A restore explains why it runs again, and not that it had run beside another one before."""
     draft.add(Restored(BASE + 45, "east", BASE + 35))
@@ -325,6 +332,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     overlap: {"one-copy"},
     uncounted_overlap: {"one-copy"},
     overlap_on_a_worker_that_was_restored: {"one-copy"},
+    overlap_since_a_snapshot_was_taken: {"one-copy"},
     overlap_long_before_a_copy_came_back: {"one-copy"},
     overlap_long_after_a_restore: {"one-copy"},
     another_copy_for_no_reason: {"second-copy"},
