@@ -11,6 +11,7 @@ from e2e.chaos.planted.copies import RECREATE, RESCHEDULE, broken_from
 from e2e.chaos.planted.writing import (
     BASE,
     COMPLETE,
+    DRAINED,
     FAILED,
     LATE,
     LOST,
@@ -196,6 +197,16 @@ def lost_after_a_rightful_deletion(draft: Draft) -> None:
     draft.put(95, "management", None)
 
 
+def lost_since_its_drain_is_cancelled(draft: Draft) -> None:
+    """D15: its copy had stopped, was said to go and deleted by a manager: it is made again. Seen in a campaign."""
+    runs_on_east(draft)
+    draft.put(15, "east", mirror(uid="m", suspend=True, succeeded=1))
+    draft.put(16, "management", source(on("east"), mirrored("m"), DRAINED, succeeded=1))
+    draft.delete(17, "east")
+    draft.put(18, "management", source(on("east"), mirrored("m"), DRAINED, LOST, succeeded=1))
+    draft.put(95, "management", None)
+
+
 def lease_as_verdict(draft: Draft) -> None:
     """Its copy has ended by a deadline that is not its user's."""
     runs_on_east(draft)
@@ -269,6 +280,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     end_that_a_restore_did_not_forget: {"true-end"},
     lost_on_a_worker_that_was_restored: {"true-end"},
     lost_after_a_rightful_deletion: {"true-end"},
+    lost_since_its_drain_is_cancelled: {"true-end"},
     lease_as_verdict: {"lease"},
     never_ends: {"ended"},
     broken_off: {"ended"},
