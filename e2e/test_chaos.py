@@ -12,9 +12,12 @@ import pytest
 from e2e.chaos import history
 from e2e.chaos.campaign import Campaign
 from e2e.chaos.eras import KILL, LEASES, LOSS, OTHERS, STRUCK, Moment, eras
+from e2e.chaos.faults import CLOSE_SECONDS
 from e2e.chaos.history import Fault, Phase, Request, Version
 from e2e.chaos.kinds import KINDS
+from e2e.chaos.storms import spared
 from e2e.chaos.story import tell
+from mirror.workers.fence_record import CLOCK_MOVED_SECONDS
 
 SECONDS, SEED = 25.0, 290
 """A storm in which managers, an API server and an etcd are killed, others frozen or full, and answers are lost; no
@@ -70,10 +73,27 @@ def test_managers_are_killed_while_jobs_move(seed: int) -> None:
         assert {era.strikes[moment] for era in played} == {KILL, *OTHERS}
 
 
-@pytest.mark.parametrize(("minutes", "ends"), [(24, 0), (30, 1), (60, 4), (480, 5)])
+@pytest.mark.parametrize(("minutes", "ends"), [(24, 0), (30, 1), (60, 4), (480, 6)])
 @pytest.mark.parametrize("seed", range(5))
 def test_long_campaigns_see_leases_end_in_several_ways(minutes: float, ends: int, seed: int) -> None:
-    """D14: scenarios 4, 6, 7, 14, 15; a shorter one has losses of two minutes in their place."""
+    """D14: scenarios 4, 6 to 9, 14, 15; a shorter one has losses of two minutes in their place."""
     played = [era.name for era in eras(minutes * 60, seed)]
     assert len({era.name for era in LEASES} & set(played)) >= ends
     assert (LOSS in played) is (ends == 0)
+
+
+def test_clocks_are_let_alone_while_leases_end() -> None:
+    """D14: a leader whose clock jumps distrusts leases for minutes, so that none would end; in storms all is broken."""
+    played, managers = list(eras(86_400, 1)), ("manager-0", "manager-1")
+    for era in played:
+        found = spared(era, "worker-0", managers)
+        assert ("worker-0" in found) is era.is_loss
+        assert ("clock of manager-1" in found) is (era in LEASES)
+
+
+def test_clocks_are_close_in_every_other_four_campaigns(tmp_path: Path) -> None:
+    """D14: two never differ by as much as a clock that has jumped."""
+    found = [Campaign(1, seed, 2, tmp_path).clock_steps == CLOSE_SECONDS for seed in range(8)]
+    assert found == [False] * 4 + [True] * 4
+    assert max(CLOSE_SECONDS) - min(CLOSE_SECONDS) < CLOCK_MOVED_SECONDS
+    assert set(Campaign(1, 4, 2, tmp_path).ahead_seconds) <= {0.0, *map(float, CLOSE_SECONDS)}

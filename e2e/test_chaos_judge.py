@@ -14,21 +14,38 @@ import pytest
 from e2e.chaos import history
 from e2e.chaos.__main__ import main
 from e2e.chaos.counting import summary
+from e2e.chaos.eras import OUTLASTED, UNMANAGED
 from e2e.chaos.history import EraBegun, Fault, Restored
 from e2e.chaos.judging import RULES, judge
 from e2e.chaos.kinds import DRILL, KINDS, MirroredKind
-from e2e.chaos.planted import copies, deletions, ends, kinds, losers, moves, operators, pods, sizes, statuses, turns
+from e2e.chaos.planted import (
+    copies,
+    counts,
+    deletions,
+    ends,
+    kinds,
+    left,
+    losers,
+    moves,
+    operators,
+    pods,
+    sizes,
+    statuses,
+    turns,
+)
 from e2e.chaos.planted.writing import BASE, Draft, good_life, moved, wrote
 from e2e.chaos.story import tell
 
 Plant = Callable[[Draft], None]
-ROOMS = (copies, deletions, ends, losers, moves, operators, statuses, turns)
-GOOD: tuple[Plant, ...] = tuple(plant for room in ROOMS for plant in room.GOOD)
-ROOMS_OF_JOBS = (deletions, ends, operators, pods, sizes)
+ROOMS = (copies, deletions, ends, left, losers, operators, statuses, turns)
+GOOD: tuple[Plant, ...] = tuple(plant for room in ROOMS for plant in getattr(room, "GOOD", ()))
+ROOMS_OF_JOBS = (counts, deletions, ends, left, moves, operators, pods, sizes)
 GOOD_OF_JOBS: tuple[Plant, ...] = tuple(plant for room in ROOMS_OF_JOBS for plant in room.GOOD_OF_JOBS)
 PLANTED: dict[Plant, set[str]] = {plant: broken for room in ROOMS for plant, broken in room.PLANTED.items()}
 PLANTED_OF_JOBS: dict[Plant, set[str]] = {
-    plant: broken for room in (ends, operators, pods, sizes) for plant, broken in room.PLANTED_OF_JOBS.items()
+    plant: broken
+    for room in (counts, ends, left, moves, operators, pods, sizes)
+    for plant, broken in room.PLANTED_OF_JOBS.items()
 }
 
 
@@ -69,6 +86,13 @@ def test_a_broken_invariant_of_what_only_jobs_have_is_found(plant: Plant) -> Non
     draft = Draft()
     plant(draft)
     assert draft.broken() == PLANTED_OF_JOBS[plant]
+
+
+def test_only_jobs_leave_a_lost_worker() -> None:
+    """D14: other kinds wait for it."""
+    draft = Draft(kind=DRILL)
+    moves.moved_from_a_lost_worker(draft)
+    assert draft.broken() == {"moves"}
 
 
 @pytest.mark.parametrize("plant", kinds.PLANTED, ids=named)
@@ -123,9 +147,9 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         "moves: lost 1; with a manager's kill within 2 s: 1; leases that have ended a copy: 0",
         "operators: none; copies by their seed: none",
         "ends: CompletionsReached 1",
-        "judged: one-copy 1, second-copy 1, recorded-first 2, foreign 2, deleted-rightly 2, left-behind 2, "
-        "never-back 4, true-end 1, ended 1",
-        "nothing to judge: pods, in-turn, moves, closed, seed, lease, capacity, log",
+        "judged: one-copy 1, runs-on 1, second-copy 1, recorded-first 2, foreign 3, deleted-rightly 2, left-behind 2, "
+        "never-back 4, true-end 1, counted 1, moves-count 1, ended 1",
+        "nothing to judge: pods, breach-told, in-turn, named, moves, closed, drained, seed, lease, capacity, log",
     ]
 
 
@@ -139,6 +163,7 @@ def test_a_summary_counts_what_was_broken_and_what_came_of_it() -> None:
         (copies.late_create_where_it_was_before, "drained 2", 0),
         (deletions.replaced_copy_before_it_starts_over, "started over 1", 0),
         (deletions.left_copy_wins, "lost 1", 0),
+        (moves.placed_anew_since_its_lease_has_ended, "expired 1", 1),
     ],
 )
 def test_a_summary_counts_moves_by_their_reason(plant: Plant, moves: str, ends: int) -> None:
@@ -147,6 +172,20 @@ def test_a_summary_counts_moves_by_their_reason(plant: Plant, moves: str, ends: 
     plant(draft)
     said = f"moves: {moves}; with a manager's kill within 2 s: 0; leases that have ended a copy: {ends}\n"
     assert said in summary(draft.whole())
+
+
+def test_a_summary_says_that_no_lease_let_a_job_go() -> None:
+    """D14: eras that outlast a lease have shown nothing of it, then; one that has left a lost worker is enough."""
+    missing = "missing: nothing has left a lost worker because its lease was over, in 1 eras that outlast one"
+    for plant, era, is_missing in (
+        (moves.placed_anew_since_its_lease_has_ended, OUTLASTED, True),
+        (moves.placed_anew_since_its_lease_has_ended, UNMANAGED, False),
+        (left.fence_that_its_worker_could_not_keep, OUTLASTED, False),
+    ):
+        draft = Draft()
+        plant(draft)
+        draft.add(EraBegun(BASE + 0.2, era, "east"))
+        assert (missing in summary(draft.whole()).splitlines()) is is_missing
 
 
 def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:

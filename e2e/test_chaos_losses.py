@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.chaos.campaign import breach_told
 from e2e.chaos.history import Json, Version
 from e2e.chaos.losses import is_move_from, is_renewed_on
 from e2e.chaos.planted.writing import KEY, mirror, move, on, source, specified
@@ -42,6 +43,23 @@ def stored(body: Json | None, cluster: str = "management", *, revision: int = 1)
 def test_a_move_from_a_lost_worker_is_seen(body: Json | None, before: Json, worker: str, is_one: bool) -> None:
     """D14: whoever waits to strike then must not do so for an earlier move, or a drain."""
     assert is_move_from(worker)(stored(body), before) is is_one
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            '2026-11-29T13:45:17.351Z ERROR   mirror: fence breached source="Job chaos/lost-157" worker=worker-2 '
+            "mirror_uid=3f3b8348 promise=gone",
+            ("worker-2", "3f3b8348"),
+        ),
+        ('2026-11-29T13:45:17.351Z INFO    mirror: placed source="Job chaos/lost-157" worker=worker-2', None),
+    ],
+    ids=["breach", "another"],
+)
+def test_a_breach_is_read_from_a_log(line: str, told: tuple[str, str] | None) -> None:
+    """D14: the history says of which copy it was reported."""
+    assert breach_told(line) == told
 
 
 @pytest.mark.parametrize(

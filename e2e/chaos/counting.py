@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from e2e.chaos.eras import OUTLASTING
 from e2e.chaos.history import Json, Record
 from e2e.chaos.judging import RULES
 from e2e.chaos.kinds import KINDS
@@ -20,6 +21,7 @@ def summary(records: Iterable[Record]) -> str:
     """Some lines, each with what it is about."""
     story = tell(records)
     judged = {name: sum(1 for _ in rule(story)) for name, rule in RULES.items()}
+    missing = _missing(story)
     made = ", ".join(_objects(story, kind) for kind in KINDS)
     deleted = len(story.deletions)
     return "\n".join(
@@ -30,6 +32,7 @@ def summary(records: Iterable[Record]) -> str:
             f"broken: {_faults(story)}",
             f"moves: {_listed(_moves(story))}; with a manager's kill within 2 s: {_killed_moves(story)}; "
             f"leases that have ended a copy: {_lease_ends(story)}",
+            *([f"missing: {missing}"] if missing else []),
             f"operators: {_listed(_marks(story))}; copies by their seed: {_listed(_seeds(story))}",
             f"ends: {_listed(_ends(story))}",
             f"judged: {_listed({name: count for name, count in judged.items() if count})}",
@@ -59,8 +62,20 @@ def _faults(story: Story) -> str:
 
 
 def _moves(story: Story) -> Mapping[str, int]:
-    """How many there were for each reason; ``started over``: on the same worker, as ``Recreate`` wants it."""
-    return Counter(move.said.why for move in _all_moves(story))
+    """How many there were for each reason.
+
+    ``fenced``: those that left a lost worker, ``expired``: those whose lease was seen to have ended them; ``started
+    over``: on the same worker, as ``Recreate`` wants it.
+    """
+    return Counter(move.why for move in _all_moves(story))
+
+
+def _missing(story: Story) -> str:
+    """What eras were played for, and did not come; empty: nothing."""
+    outlasting = sum(era.name in OUTLASTING for era in story.eras)
+    if not outlasting or _moves(story).get("fenced"):
+        return ""
+    return f"nothing has left a lost worker because its lease was over, in {outlasting} eras that outlast one"
 
 
 def _killed_moves(story: Story) -> int:

@@ -12,7 +12,7 @@ from enum import Enum
 
 STORM, LOSS, STRUCK = "storm", "loss", "struck loss"
 OUTLASTED, LAST_MINUTE, RESTARTED = "outlasted lease", "return in the last minute", "restart before the lease ends"
-UNANSWERED, UNMANAGED = "unanswered renewal", "managers away"
+UNANSWERED, UNMANAGED, BREACHED = "unanswered renewal", "managers away", "lease that nobody enforces"
 WITH_A_LEASE_SECONDS = 1_500.0
 """In campaigns that take so long every other loss outlasts leases."""
 
@@ -27,9 +27,12 @@ class Moment(Enum):
 
 
 Strikes = Mapping[Moment, str]
-"""What becomes of the leader, or of the management cluster's API server, by the name in ``faults``."""
+"""What becomes of the leader, or of a program of the management cluster, by the name in ``faults``."""
 KILL = "kill"
-OTHERS = ("kill kube-apiserver", "freeze", "stall answers", "cut", "refuse", "stop")
+OTHERS = (
+    *("kill kube-apiserver", "freeze", "stall answers", "cut", "refuse", "stop"),
+    *("freeze etcd", "full etcd", "lose answers"),
+)
 _ALL = (KILL, *OTHERS)
 
 
@@ -61,8 +64,12 @@ LEASES = (
     # A renewal is waited for, which comes after a third of the lease at the latest.
     Era(UNANSWERED, 620.0, 610.0),
     Era(UNMANAGED, 390.0, 340.0),
+    # What would end the copies there is frozen meanwhile, so that they run on beside those that were made since.
+    Era(BREACHED, 560.0, 520.0),
 )
-"""How leases end."""
+"""How leases end. The clocks of managers are left alone: whoever has seen one jump distrusts leases for minutes."""
+OUTLASTING = (OUTLASTED, RESTARTED, UNANSWERED, BREACHED)
+"""Those in which a worker is lost for longer than leases last, so that what is fenced leaves it."""
 
 
 def eras(seconds: float, seed: int) -> Iterator[Era]:
@@ -90,6 +97,6 @@ def _loss(number: int, seed: int, *, is_long: bool) -> Era:
     strikes = {
         Moment.EARLY: _ALL[(seed + turn) % len(_ALL)],
         Moment.AT_FIRST_MOVE: OTHERS[(seed + turn // 2) % len(OTHERS)] if turn % 2 else KILL,
-        Moment.AT_RETURN: _ALL[(seed + 2 * turn + 1) % len(_ALL)],
+        Moment.AT_RETURN: _ALL[(seed + 3 * turn + 1) % len(_ALL)],
     }
     return Era(STRUCK, 200.0, 190.0, strikes, is_forgotten=bool(turn % 2))

@@ -37,6 +37,8 @@ _SPACE_BYTES = 64 * 1024
 """What an etcd still has before its disk is full."""
 AHEAD_SECONDS = (-45, -20, -6, 6, 20, 45)
 """Of clocks of managers. Two may be 90 s apart, and the margin of a lease is 120 s."""
+CLOSE_SECONDS = (-13, -6, 6, 13)
+"""The same where two are always less than 30 s apart: a change of leaders is no clock that has jumped, then."""
 _ROOM = 200
 """Revisions that a restored etcd goes on above what was lost."""
 
@@ -128,7 +130,7 @@ def of_clock(world: World, number: int, recorder: Recorder) -> Scope:
         finally:
             set_clock(world, number, recorder, usual)
 
-    kinds = (Kind(f"clock {seconds:+d} s", partial(jumped, seconds), 5, 40) for seconds in AHEAD_SECONDS)
+    kinds = (Kind(f"clock {seconds:+d} s", partial(jumped, seconds), 5, 40) for seconds in world.clock_steps)
     return Scope(f"clock of {manager}", tuple(kinds))
 
 
@@ -152,7 +154,7 @@ def of_way_to(world: World, site: Site, chance: random.Random) -> Scope:
         finally:
             await insist(partial(world.give_credentials, site))
 
-    rotated = Kind("credentials", without_credentials, 0.5, 8)
+    rotated = Kind("credentials", without_credentials, 8, 15)  # API servers know a token for up to ten seconds more
     return Scope(f"way to {site.name}", (*of_wire(site.proxies[0], chance), rotated))
 
 

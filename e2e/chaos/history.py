@@ -38,6 +38,8 @@ class Opening(msgspec.Struct, frozen=True, tag="opening"):
     move_limit: int = 0
     suspends_losers: bool = False
     """Whether copies that were left on a lost worker and do not count stay there, suspended, once it is back."""
+    tells_breaches: bool = False
+    """Whether the history has what managers have logged of copies that run on against a promise."""
 
 
 class Version(msgspec.Struct, frozen=True, tag="version"):
@@ -121,7 +123,17 @@ class Complaint(msgspec.Struct, frozen=True, tag="complaint"):
     text: str
 
 
-Record = Opening | Complaint | Version | Request | Fault | ClockSet | Restored | Phase | EraBegun
+class BreachTold(msgspec.Struct, frozen=True, tag="breach-told"):
+    """A manager has logged that a copy runs though it was promised that it does not."""
+
+    at: float
+    manager: str
+    worker: str
+    uid: str
+    """Of the copy."""
+
+
+Record = Opening | Complaint | Version | Request | Fault | ClockSet | Restored | Phase | EraBegun | BreachTold
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

@@ -23,6 +23,8 @@ from tests.doubles.drills import DRILLS, drill
 
 _RUN_FOR = {"200ms": 20, "1s": 20, "4s": 20, "15s": 20, "40s": 10, "120s": 6, "never": 3}
 """How many Jobs in a hundred or so run so long; those that never end do so once all is healed."""
+_STOPS_AFTER = ("3s", "8s")
+"""What some pods take to stop, as real ones do: whoever does not wait for that has two of them run."""
 _DEADLINES = (10, 45, 400)
 """What some users give their Jobs, in seconds: less and more than a lease."""
 _ROUNDS = {1: 25, 4: 25, 15: 25, 40: 15, 100_000: 3}
@@ -131,10 +133,12 @@ def _ended_by_policy(name: str, managed_by: str | None = None, **more: Any) -> J
     return indexed(name, managed_by, completions=4, parallelism=1, successPolicy=policy, **more)
 
 
-def _limited_per_index(name: str, managed_by: str | None = None, **more: Any) -> Json:
+def _limited_per_index(
+    name: str, managed_by: str | None = None, pods: Mapping[str, str] | None = None, **more: Any
+) -> Json:
     """Its second index fails each time, and the others go on."""
     limits = {"backoffLimit": 100, "backoffLimitPerIndex": 1}
-    fails = {"exit-code-index-1": "1"}
+    fails = {**(pods or {}), "exit-code-index-1": "1"}
     return indexed(name, managed_by, completions=4, parallelism=2, pods=fails, **{**more, **limits})
 
 
@@ -151,7 +155,8 @@ def _some_job(name: str, managed_by: str, chance: random.Random) -> Json:
     form = chance.choices(list(_FORMS), list(_FORMS.values()))[0]
     run_for = chance.choices(list(_RUN_FOR), list(_RUN_FOR.values()))[0]
     exit_code, backoff_limit = int(chance.random() < 0.15), chance.choice((0, 2))
-    found = form(name, managed_by, run_for=run_for, exit_code=exit_code, backoffLimit=backoff_limit)
+    pods = {"stop-after": chance.choice(_STOPS_AFTER)} if chance.random() < 0.3 else {}
+    found = form(name, managed_by, run_for=run_for, exit_code=exit_code, pods=pods, backoffLimit=backoff_limit)
     if chance.random() < 0.1:
         found["spec"]["activeDeadlineSeconds"] = chance.choice(_DEADLINES)
     return found
@@ -211,7 +216,7 @@ JOB = MirroredKind(
     made=_some_job,
     endless=(
         partial(job, run_for="never"),
-        partial(indexed, run_for="never"),
+        partial(indexed, run_for="never", pods={"stop-after": "5s"}),
         # Not endless, but longer than leases are: it is about what it has counted by then.
         partial(indexed, run_for="10s", completions=80, parallelism=2),
         # These count meanwhile, too, and end by what is counted.

@@ -51,6 +51,10 @@ class ObjectLife:
         """Whether it was there, as far as watches tell."""
         return self.born_at <= at and (self.gone_at is None or at < self.gone_at)
 
+    def is_gone_by(self, at: float) -> bool:
+        """Whether it was gone then, as far as watches tell."""
+        return self.gone_at is not None and self.gone_at <= at
+
     def content_at(self, at: float) -> Json:
         """Its content then; ``{}`` before its birth, the last one after its end."""
         found: Json = {}

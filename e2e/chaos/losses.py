@@ -12,7 +12,7 @@ from functools import partial
 from typing import assert_never
 
 from e2e.chaos import faults
-from e2e.chaos.eras import LEASES, UNANSWERED, UNMANAGED, Era, Moment
+from e2e.chaos.eras import BREACHED, LEASES, UNANSWERED, UNMANAGED, Era, Moment
 from e2e.chaos.faults import Kind, Scope, insist
 from e2e.chaos.history import Json, Version
 from e2e.chaos.reading import annotation, moves_of
@@ -26,6 +26,8 @@ _MIDDLE_SECONDS = (100.0, 200.0)
 _AFTER_MOVE_SECONDS = 0.3
 _AFTER_RETURN_SECONDS = 1.0
 _DECLARED_SECONDS, _TAKEN_BACK_SECONDS, _TAKEN_OFF_SECONDS = (20.0, 100.0), (1.0, 20.0), (2.0, 9.0)
+_FROZEN_SECONDS, _FROZEN_ON_SECONDS = (100.0, 190.0), (0.0, 0.0, 4.0, 20.0)
+"""A lease has 200 s at least when its worker is lost: what would end it is frozen before that, and until the return."""
 _ANSWER_SECONDS = 1.0
 """An answer that takes so long is on its way when what it answers has been seen."""
 
@@ -52,6 +54,8 @@ class Loss:
                     scope.create_task(self._strike_at(moment, name, whole_at), name=f"{name} {moment.value}")
             if era.is_forgotten:
                 scope.create_task(self._declare_dead(whole_at), name=f"{self._site.name} is declared dead")
+            if era.name == BREACHED:
+                scope.create_task(self._keep_from_ending(whole_at), name=f"nobody ends Jobs on {self._site.name}")
             if era.name == UNMANAGED:
                 await self._leave_alone(whole_at)
             else:
@@ -82,6 +86,13 @@ class Loss:
             chosen.append((programs, "freeze kube-apiserver"))
         scope, name = self._chance.choice(chosen)
         return scope.kind(name), scope.target
+
+    async def _keep_from_ending(self, whole_at: float) -> None:
+        """The worker's controller manager, which enforces leases there, is frozen while they end."""
+        await asyncio.sleep(self._chance.uniform(*_FROZEN_SECONDS))
+        kind = faults.of_programs(self._world, self._site, self._recorder).kind("freeze kube-controller-manager")
+        async with self._recorder.fault(kind.name, self._site.name), kind.breaks():
+            await _until(whole_at + self._chance.choice(_FROZEN_ON_SECONDS))
 
     async def _leave_alone(self, until: float) -> None:
         """Both managers are killed, and nobody starts them before then."""

@@ -79,3 +79,8 @@ def process_of(user_agent: str) -> str:
     """Who has sent a request, from what it says of itself; empty: it does not say so."""
     found = _PROCESS.search(user_agent)
     return found[1] if found else ""
+
+
+def machine_of(process: str) -> str:
+    """What the machine of a process is called, which names itself so."""
+    return process.rpartition("_")[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from e2e.chaos.history import Json
 from e2e.chaos.kinds import MirroredKind, condition
@@ -82,16 +83,24 @@ class Moving:
     at: float
     body: Json
     said: Moves
+    before: Json
+    """The version before, or the same."""
+
+    @property
+    def why(self) -> str:
+        """As its source says it, but ``expired`` where its lease was seen to have ended it, not a lost worker."""
+        is_expired = "lease" in str((condition(self.body, "Suspended") or {}).get("message", ""))
+        return "expired" if is_expired and self.said.why == "fenced" else self.said.why
 
 
 def moves_in(bodies: Iterator[tuple[float, Json]]) -> Iterator[Moving]:
     """Each move that these versions of one source count, in their order."""
-    before = 0
+    before, counted = None, 0
     for at, body in bodies:
         now = moves_of(body)
-        if now.count > before:
-            yield Moving(at, body, now)
-        before = now.count
+        if now.count > counted:
+            yield Moving(at, body, now, before or body)
+        before, counted = body, now.count
 
 
 def placed_on(body: Json) -> str:
@@ -135,6 +144,12 @@ def has_proved_unstarted(source: Json, uid: str) -> bool:
     return f"mirror {uid}" in str(said.get("message", "")).split("; ")
 
 
+def is_leaving(source: Json, uid: str) -> bool:
+    """Whether a source says that the copy of this uid has stopped for a drain, and goes (D15)."""
+    shown = condition(source, "Suspended") or {}
+    return shown.get("reason") == "WorkerDrained" and recorded_uid(source) == uid
+
+
 def has_started(source: Json, kind: MirroredKind) -> bool:
     """Whether a source says that something of it has run: a time, a counter, or a condition that leads to an end."""
     status = source.get("status") or {}
@@ -164,6 +179,12 @@ def indexes_of(body: Json, text: str) -> set[int]:
     """Those of a text that an object of this size has; it had more before it was made smaller."""
     found = indexes(text)
     return {one for one in found if one < body["spec"]["completions"]} if is_elastic(body) else found
+
+
+def lease_end(copy: Json) -> float | None:
+    """When its deadline ends a copy, by its worker's clock; None: it has none, or has not started."""
+    started, lasts = (copy.get("status") or {}).get("startTime"), copy["spec"].get("activeDeadlineSeconds")
+    return datetime.fromisoformat(started).timestamp() + lasts if started and lasts else None
 
 
 def least_succeeded(body: Json, status: Json) -> int:

@@ -10,7 +10,6 @@ from datetime import datetime
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Request
-from e2e.chaos.kinds import condition
 from e2e.chaos.lives import Life
 from e2e.chaos.reading import (
     annotation,
@@ -18,11 +17,12 @@ from e2e.chaos.reading import (
     has_stopped,
     is_completed_for,
     is_going,
+    is_leaving,
     moves_of,
     placed_on,
     recorded_uid,
 )
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, ORDER_SECONDS, Story
 from mirror.model import names
 
 
@@ -43,7 +43,7 @@ def deleted_rightly(story: Story) -> Verdicts:
 def _may_go(story: Story, copy: Life, asked: Request) -> bool:
     """Whether its source, as it may have been when the request came, lets this copy go."""
     source = story.sources.get(copy.source) if copy.source is not None else None
-    by = story.known_by(MANAGEMENT, asked.at)
+    by = story.known_by(MANAGEMENT, asked.received, within=ORDER_SECONDS)
     if source is None or (source.gone_at is not None and source.gone_at <= by):
         return True
     return any(
@@ -75,7 +75,7 @@ def _lets_go(story: Story, copy: Life, source: Json, at: float) -> bool:
         return is_another or _is_kept_long_enough(story, copy, source, at)
     if is_another:
         return annotation(source, names.ON_MIRROR_LOSS) == "Recreate"
-    may_leave = _is_leaving(copy, source) or has_proved_unstarted(source, copy.uid)
+    may_leave = is_leaving(source, copy.uid) or has_proved_unstarted(source, copy.uid)
     return not is_elsewhere and may_leave and has_stopped(copy.last_untouched, kind)
 
 
@@ -84,9 +84,3 @@ def _is_kept_long_enough(story: Story, copy: Life, source: Json, at: float) -> b
     retention = story.opening.retention_seconds
     ended = (copy.kind.end(source) or {}).get("lastTransitionTime")
     return retention is not None and ended is not None and at >= datetime.fromisoformat(ended).timestamp() + retention
-
-
-def _is_leaving(copy: Life, source: Json) -> bool:
-    """Whether a source says that this copy has stopped for a drain, and goes."""
-    shown = condition(source, "Suspended") or {}
-    return shown.get("reason") == "WorkerDrained" and recorded_uid(source) == copy.uid

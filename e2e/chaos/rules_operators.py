@@ -5,6 +5,7 @@ Not here: that a drained copy stops before it goes (``rules_deletions``), and ru
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -12,12 +13,16 @@ from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json
 from e2e.chaos.kinds import JOB
 from e2e.chaos.lives import Life
-from e2e.chaos.reading import annotation, indexes, moves_of, placed_on
+from e2e.chaos.reading import Moving, annotation, has_started, indexes, moves_in, moves_of, placed_on, recorded_uid
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, STALE_SECONDS, Story
 from mirror.model import names
 
 _CLOSING = (names.CORDONED, names.DRAIN, names.GONE)
 _OPEN = {"", "false"}
+_MOVING, _MOVING_STARTED = ("move", "move-started"), "move-started"
+"""What operators say of a worker that is to be left, and by whom also that has started there."""
+_POLICIES = {"Reschedule", "Fence"}
+"""Of those who agree to that themselves."""
 _REFUSALS = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,
@@ -34,12 +39,31 @@ def closed_workers_get_nothing(story: Story) -> Verdicts:
         for at, body in source.bodies:
             worker, count = placed_on(body), moves_of(body).count
             # What counts again was there before: a copy that has won, or one whose successor was refused.
-            is_new = worker not in ("", placed_on(before)) and count >= moves_of(before).count
+            is_back = moves_of(before).has_left(worker, recorded_uid(body))
+            is_new = worker not in ("", placed_on(before)) and count >= moves_of(before).count and not is_back
             if is_new and source.kind.end(body) is None and (said := _said(story, worker, at)):
                 closed = next((name for name in _CLOSING if not _OPEN & said[name]), "")
                 text = f"{source} (uid {source.uid}) is recorded on {worker}, which has {closed}"
                 yield Breach("closed", at, text) if closed else None
             before = body
+
+
+def drained_by_somebody(story: Story) -> Verdicts:
+    """D15: who leaves a worker for a drain, left one that was drained by moving; if it had started, by consent."""
+    for source in story.sources.values():
+        for move in moves_in(source.bodies):
+            origin = move.said.origin
+            if move.why != "drained" or ("secrets", origin) not in story.others:
+                continue
+            stopped_at = _stopped_at(story, source, move)
+            said = story.said_by("secrets", origin, names.DRAIN, stopped_at - STALE_SECONDS, move.at)
+            text = f"{source} (uid {source.uid}) was moved from {origin}"
+            if not said.intersection(_MOVING):
+                yield Breach("drained", move.at, f"{text}, which nobody drains by moving")
+            elif _MOVING_STARTED not in said and _is_stopped_unasked(story, source, stopped_at):
+                yield Breach("drained", move.at, f"{text}, where it had started, without consent")
+            else:
+                yield None
 
 
 def seeds_hold(story: Story) -> Verdicts:
@@ -65,6 +89,21 @@ def _said(story: Story, worker: str, at: float) -> dict[str, set[str]]:
     return {name: story.said_by("secrets", worker, name, at - STALE_SECONDS, at) for name in _CLOSING}
 
 
+def _stopped_at(story: Story, source: Life, move: Moving) -> float:
+    """When the last copy that it had there stopped, which is when its worker must have been drained."""
+    copies = (copy for copy in story.mirrors.get(source.owner, ()) if copy.cluster == move.said.origin)
+    ends = (until for copy in copies for _, until in copy.runs() if until <= move.at)
+    return story.stored_since(move.said.origin, max(ends, default=move.at))
+
+
+def _is_stopped_unasked(story: Story, source: Life, at: float) -> bool:
+    """Whether it had started by what its source had said for long, which neither suspends it nor has another policy."""
+    told = list(source.contents_between(at - STALE_SECONDS, at))
+    policies = set[str]().union(*(story.policies_of(source, body, at) for body in told))
+    runs = (has_started(body, source.kind) and not source.kind.is_suspended(body) for body in told)
+    return all(runs) and not policies & _POLICIES
+
+
 def _first_that_runs(copy: Life) -> Json | None:
     return next((body for _, body in copy.bodies if copy.kind.may_run(body)), None)
 
@@ -88,7 +127,8 @@ def _seed_of(story: Story, copy: Life, state: str, resumed: Json, told: list[_Pr
         text = "" if _was_refused(story, copy) else "without its progress, which nobody has refused"
     elif state == names.SEED_DONE:
         has = _Progress.of(resumed)
-        text = "" if any(map(has.includes, told)) else f"with {has}, and had counted {told[-1]}"
+        is_right = any(has.includes(one) for one in told) and not has.exceeds(told)
+        text = "" if is_right else f"with {has}, and had counted {told[-1]}"
     elif state or all(one.is_something for one in told):
         text = "before it has what was counted"
     where = f"{copy} (uid {copy.uid}) runs on {copy.cluster}"
@@ -138,6 +178,15 @@ class _Progress:
         """Whether nothing of another one is lacking."""
         has_indexes = self.completed >= other.completed and self.failed_indexes | self.completed >= other.failed_indexes
         return has_indexes and self.succeeded >= other.succeeded and self.failed >= other.failed
+
+    def exceeds(self, others: Iterable[_Progress]) -> bool:
+        """Whether it has something that none of the others has."""
+        listed = list(others)
+        return (
+            not self.completed <= frozenset[int]().union(*(one.completed for one in listed))
+            or self.succeeded > max(one.succeeded for one in listed)
+            or self.failed > max(one.failed for one in listed)
+        )
 
     def __str__(self) -> str:
         listed = sorted(self.completed)

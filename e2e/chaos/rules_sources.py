@@ -10,8 +10,8 @@ from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Json, Version
 from e2e.chaos.kinds import KINDS, MirroredKind, condition
 from e2e.chaos.lives import Life
-from e2e.chaos.reading import annotation, indexes, indexes_of, least_succeeded, moves_of, placed_on
-from e2e.chaos.story import Story
+from e2e.chaos.reading import annotation, indexes, indexes_of, least_succeeded, moves_of, placed_on, recorded_uid
+from e2e.chaos.story import STALE_SECONDS, Story
 from mirror.model import names
 
 _NO_COPY_KNOWS = ("MirrorLost",)
@@ -37,14 +37,15 @@ def never_back(story: Story) -> Verdicts:
 def ends_are_true(story: Story) -> Verdicts:
     """D7, D11: a source ends as the copy that counts has ended; without one only if that had vanished by itself."""
     for owner, source in story.sources.items():
-        if (end := _first_end(source)) is None:
+        if (end := first_end(source)) is None:
             continue
         reason, copies = end.verdict.get("reason", ""), story.mirrors.get(owner, [])
         text = f"{source} (uid {source.uid}) is {end.verdict['type']} ({reason}) on {placed_on(end.body)}"
         if reason in _NO_COPY_KNOWS:
             is_true, but = any(_vanished(story, copy, end) for copy in copies), "but its copy there had not vanished"
         else:
-            is_true = any(_ended_so(copy, end, story.known_by(copy.cluster, end.at)) for copy in copies)
+            is_true = any(ended_so(copy, end, story.known_by(copy.cluster, end.at)) for copy in copies)
+            is_true |= story.may_have_missed(placed_on(end.body), end.at)
             but = f"and of its {len(copies)} copies none that counts was"
         yield None if is_true else Breach("true-end", end.at, f"{text}, {but}")
 
@@ -52,7 +53,7 @@ def ends_are_true(story: Story) -> Verdicts:
 def leases_are_no_verdict(story: Story) -> Verdicts:
     """D14: the deadline of a fence is not the user's, which counts from the start of the copy."""
     for owner, source in story.sources.items():
-        end = _first_end(source)
+        end = first_end(source)
         if end is None or end.verdict.get("reason") != "DeadlineExceeded":
             continue
         deadline = end.body["spec"].get("activeDeadlineSeconds")
@@ -65,9 +66,13 @@ def leases_are_no_verdict(story: Story) -> Verdicts:
 
 
 def capacity_is_held(story: Story) -> Verdicts:
-    """D21: no worker is given more than its capacity, by the management cluster's own order of writes."""
+    """D21: no worker is given more than its capacity, by the management cluster's own order of writes.
+
+    What sources have left there and still runs takes places, too.
+    """
     limits: dict[str, int] = {}
     places: dict[tuple[str, str], str] = {}
+    left: dict[tuple[str, str], list[Life]] = {}
     for version in story.management:
         name = version.key.partition("/")[2]
         if version.resource == "secrets":
@@ -76,12 +81,15 @@ def capacity_is_held(story: Story) -> Verdicts:
                 limits[name] = int(text)
         elif version.resource in KINDS:
             worker, source = _occupies(story, version), (version.resource, version.key)
-            before = places.pop(source, "")
+            before, _ = places.pop(source, ""), left.pop(source, None)
             if worker:
                 places[source] = worker
+                left[source] = _left_by(story, version)
             if worker == before or worker not in limits:
                 continue
-            count, limit = Counter(places.values())[worker], limits[worker]
+            beside = (one for key, copies in left.items() if key != source for one in copies)
+            others = sum(one.cluster == worker and _runs_around(story, one, version.at) for one in beside)
+            count, limit = Counter(places.values())[worker] + others, limits[worker]
             text = f"{version.resource} {version.key} is the {count}th on {worker}, which takes {limit}"
             yield Breach("capacity", version.at, text) if count > limit else None
 
@@ -127,7 +135,7 @@ def _taken_back(kind: MirroredKind, before: Json, after: Json) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class End:
     """How a source has ended, in the first version that says so."""
 
     at: float
@@ -137,11 +145,11 @@ class _End:
     """The version before, or the same."""
 
 
-def _first_end(source: Life) -> _End | None:
+def first_end(source: Life) -> End | None:
     before: Json | None = None
     for at, body in source.bodies:
         if (verdict := source.kind.end(body)) is not None:
-            return _End(at, verdict, body, body if before is None else before)
+            return End(at, verdict, body, body if before is None else before)
         before = body
     return None
 
@@ -158,7 +166,7 @@ def _ran_until_its_deadline(copy: Life) -> float | None:
     return None
 
 
-def _ended_so(copy: Life, end: _End, by: float) -> bool:
+def ended_so(copy: Life, end: End, by: float) -> bool:
     """Whether a copy that counts had this end by then, for this reason; what its controller says before will do (D11).
 
     It counts on the recorded worker; where its source has left it behind, only by being Complete (D14).
@@ -179,10 +187,25 @@ def _ended_so(copy: Life, end: _End, by: float) -> bool:
     return False
 
 
-def _vanished(story: Story, copy: Life, end: _End) -> bool:
-    """Whether the copy on the recorded worker was gone when its source ended, and no manager had deleted it."""
+def _vanished(story: Story, copy: Life, end: End) -> bool:
+    """Whether the copy that is recorded was gone when its source ended, and no manager had deleted it."""
+    if recorded_uid(end.body) not in ("", copy.uid):
+        return False
     is_here = copy.cluster == placed_on(end.body) and not copy.is_deleted_by_manager
     return is_here and copy.gone_at is not None and copy.gone_at <= story.known_by(copy.cluster, end.at)
+
+
+def _left_by(story: Story, version: Version) -> list[Life]:
+    """The copies that this version of a source says it has left on workers, but for the one where it is."""
+    body, moves = version.body or {}, moves_of(version.body or {})
+    copies = story.mirrors.get((version.resource, body["metadata"]["uid"]), ()) if moves.left else ()
+    return [one for one in copies if one.cluster != placed_on(body) and moves.may_have_left(one.cluster, one.uid)]
+
+
+def _runs_around(story: Story, copy: Life, at: float) -> bool:
+    """Whether a copy may run then, for sure: before and after."""
+    early, late = at - STALE_SECONDS, story.known_by(copy.cluster, at)
+    return any(since <= early and until >= late for since, until in copy.runs())
 
 
 def _occupies(story: Story, version: Version) -> str:

@@ -15,11 +15,14 @@ from http import HTTPStatus
 
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Request, Version
+from e2e.chaos.own_machine import machine_of
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
 from mirror.model import names
 
-_HOLD_UP = ("stall", "stall requests", "slow")
+_HOLD_UP = ("stall", "stall requests")
 """What becomes of packets so that a request comes late that was sent in time."""
+_SLOW = "slow"
+"""The same, by less than ``LATE_SECONDS``."""
 _HOLD_UP_ALL = "freeze kube-apiserver"
 """Who is frozen reads later what had come before."""
 
@@ -90,30 +93,26 @@ def _renewed(story: Story, version: Version) -> tuple[str, _Renewal] | None:
         return None
     process = holder.rpartition("_")[0]
     since = story.stored_since(MANAGEMENT, version.at) - LATE_SECONDS
-    for name, began, ended in story.broken(_manager(process)):
+    for name, began, ended in story.broken(machine_of(process)):
         if name in _HOLD_UP and began <= version.at and since <= ended + LATE_SECONDS:
             since = min(since, began - LATE_SECONDS)  # it was sent before, by the clock of then
-    ahead = min(story.ahead_between(_manager(process), since, version.at))
-    renewed_at = datetime.fromisoformat(spec["renewTime"]).timestamp() - ahead
+    ahead = min(story.ahead_between(machine_of(process), since, version.at))
+    renewed_at = min(version.at, datetime.fromisoformat(spec["renewTime"]).timestamp() - ahead)
     return process, _Renewal(version.at, renewed_at + spec["leaseDurationSeconds"])
-
-
-def _manager(process: str) -> str:
-    """Whose process it is."""
-    return process.rpartition("_")[0]
 
 
 def _held_up(story: Story, asked: Request, until: float) -> float:
     """When what was sent in a turn that ends then may have come at the latest."""
+    way = machine_of(asked.process) if asked.cluster == MANAGEMENT else f"way to {asked.cluster}"
     latest = until
-    for began, ended in sorted(_hold_ups(story, asked)):
+    for began, ended in sorted(_hold_ups(story, asked, way)):
         if began <= latest <= ended + LATE_SECONDS:
             latest = ended + LATE_SECONDS
-    return latest
+    is_slow = any(name == _SLOW and began <= latest <= ended + LATE_SECONDS for name, began, ended in story.broken(way))
+    return latest + LATE_SECONDS if is_slow else latest
 
 
-def _hold_ups(story: Story, asked: Request) -> Iterator[tuple[float, float]]:
+def _hold_ups(story: Story, asked: Request, way: str) -> Iterator[tuple[float, float]]:
     """When something on the way of a request, or its API server, kept requests to themselves for a while."""
-    way = _manager(asked.process) if asked.cluster == MANAGEMENT else f"way to {asked.cluster}"
     yield from ((began, ended) for name, began, ended in story.broken(way) if name in _HOLD_UP)
     yield from ((began, ended) for name, began, ended in story.broken(asked.cluster) if name == _HOLD_UP_ALL)

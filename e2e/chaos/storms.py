@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Collection
 
 from e2e.chaos import faults
-from e2e.chaos.eras import Era, eras
+from e2e.chaos.eras import LEASES, Era, eras
 from e2e.chaos.faults import Scope
 from e2e.chaos.history import EraBegun
 from e2e.chaos.losses import Loss
@@ -35,10 +36,7 @@ async def play(world: World, users: Users, recorder: Recorder, seconds: float, s
 
 
 async def _play_era(world: World, recorder: Recorder, era: Era, chance: random.Random, victim: str) -> None:
-    calm = set[str]()
-    if era.is_loss:
-        managers = {f"manager-{number}" for number in range(len(world.managers))}
-        calm = {MANAGEMENT, *managers, victim, f"way to {victim}"}
+    calm = spared(era, victim, [f"manager-{number}" for number in range(len(world.managers))])
     async with asyncio.TaskGroup() as scope:
         for one in scopes(world, recorder, chance):
             if one.target not in calm:
@@ -46,6 +44,14 @@ async def _play_era(world: World, recorder: Recorder, era: Era, chance: random.R
                 scope.create_task(_storm(one, recorder, era.seconds, own), name=f"storm over {one.target}")
         if era.is_loss:
             scope.create_task(Loss(world, recorder, era, victim, chance).play(), name=era.name)
+
+
+def spared(era: Era, victim: str, managers: Collection[str]) -> set[str]:
+    """The scopes that storms leave alone in an era: those that a loss is about, and clocks where leases are to end."""
+    if not era.is_loss:
+        return set()
+    clocks = {f"clock of {manager}" for manager in managers} if era in LEASES else set[str]()
+    return {MANAGEMENT, *managers, victim, f"way to {victim}", *clocks}
 
 
 def scopes(world: World, recorder: Recorder, chance: random.Random) -> list[Scope]:

@@ -6,11 +6,12 @@ Not here: what sources and mirrors say of themselves (``reading``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from e2e.chaos.history import (
+    BreachTold,
     ClockSet,
     Complaint,
     EraBegun,
@@ -31,9 +32,15 @@ from mirror.model import names
 MANAGEMENT = "management"
 LATE_SECONDS = 2.0
 """By how much one cluster's news may be later than another's: all clusters are watched by one busy process."""
+ORDER_SECONDS = 0.25
+"""The same where what comes first had been answered before the other was sent: campaigns have shown 0.05 s at most."""
 
 BACK_SECONDS = 60.0
 """After a cluster was restored, until all that is back from the dead has been seen."""
+RECOVERY_SECONDS = 10.0
+"""After a fault, until managers have connected, and one of them leads."""
+STOPPING_SECONDS = 5.0
+"""At most, from when a restored etcd was stopped until its data were put back."""
 STALE_SECONDS = 10.0
 """By how much what a manager acts upon may be older, whose watches hang: its lease is shorter."""
 
@@ -73,12 +80,21 @@ class Story:
     """By manager, in their order."""
     restored: list[Restored] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
+    breaches_told: set[tuple[str, str]] = field(default_factory=set)
+    """Of which copies managers have logged that they run against a promise: the worker, the uid."""
     phases: dict[str, float] = field(default_factory=dict)
     eras: list[EraBegun] = field(default_factory=list)
+    _broken: dict[str, list[tuple[str, float, float]]] = field(default_factory=dict)
+    """What ``broken`` has found, by target."""
 
-    def known_by(self, cluster: str, at: float) -> float:
+    @property
+    def ends_at(self) -> float:
+        """When the last version was seen on the management cluster."""
+        return max((one.at for one in self.management), default=self.opening.at)
+
+    def known_by(self, cluster: str, at: float, *, within: float = LATE_SECONDS) -> float:
         """When the history must have what was stored in a cluster at a time: an etcd that is frozen tells later."""
-        late = at + LATE_SECONDS
+        late = at + within
         for began, ended in self._silences(cluster):
             if began <= late and ended >= at:
                 late = max(late, ended + LATE_SECONDS)
@@ -93,12 +109,15 @@ class Story:
         return early
 
     def _silences(self, cluster: str) -> list[tuple[float, float]]:
-        return [(since, until) for name, since, until in self.broken(cluster) if "etcd" in name]
+        """When its etcd tells nothing: one that loses data does so since it is stopped for that, and not before."""
+        found = [(since, until) for name, since, until in self.broken(cluster) if "etcd" in name]
+        stops = [one.at - STOPPING_SECONDS for one in self.restored if one.cluster == cluster]
+        return [(max((one for one in stops if since < one < until), default=since), until) for since, until in found]
 
     def said_by(self, resource: str, name: str, key: str, since: float, until: float) -> set[str]:
         """Each value that this annotation of an object of no kind had at some time in between; empty: it had none."""
         found, value = set[str](), ""
-        for one in self.others[resource, name]:
+        for one in self.others.get((resource, name), ()):
             if one.at > since:
                 found.add(value)
             if one.at > until:
@@ -126,16 +145,24 @@ class Story:
             if earlier is not copy
         )
 
-    def was_forgotten(self, copy: Life) -> bool:
-        """Whether a restored cluster does not know it any more: its creation is among what was lost."""
-        if copy.gone_at is None or copy.is_deleted_by_manager:
-            return False
-        return self.was_undone(copy.cluster, copy.born_at, copy.gone_at)
+    def may_have_missed(self, cluster: str, at: float) -> bool:
+        """Whether a manager may know then what no watch has told of: a restore has undone it shortly before."""
+        return any(
+            one.cluster == cluster and one.at - LATE_SECONDS <= at <= one.at + STALE_SECONDS for one in self.restored
+        )
 
     def was_revived(self, copy: Life, at: float) -> bool:
-        """Whether it runs from this time on because a restored cluster does not know that it had stopped."""
-        stops = [until for life in self._lives_of(copy) for _, until in life.runs() if until <= at]
-        return bool(stops) and self.was_undone(copy.cluster, max(stops), at)
+        """Whether it runs from this time on because a restored cluster does not know that it had stopped.
+
+        One that was seen to have stopped since the restore does so no more.
+        """
+        lives = self._lives_of(copy)
+        stops = [until for life in lives for _, until in life.runs() if until <= at]
+        rests = [when for life in lives for when, body in life.bodies if not copy.kind.may_run(body) and when < at]
+        return bool(stops) and any(
+            not any(one.at + LATE_SECONDS < when for when in rests)
+            for one in self._restores_between(copy.cluster, max(stops), at)
+        )
 
     def _lives_of(self, copy: Life) -> list[Life]:
         """Of an object; several only where restored clusters have it again."""
@@ -144,11 +171,15 @@ class Story:
 
     def was_undone(self, cluster: str, stored_at: float, seen_at: float) -> bool:
         """Whether a restore has undone what was stored at one time, so that the other is when this was seen."""
-        return any(
-            one.cluster == cluster
+        return any(self._restores_between(cluster, stored_at, seen_at))
+
+    def _restores_between(self, cluster: str, stored_at: float, seen_at: float) -> Iterator[Restored]:
+        return (
+            one
+            for one in self.restored
+            if one.cluster == cluster
             and one.snapshot_at <= stored_at <= one.at + LATE_SECONDS
             and one.at - LATE_SECONDS <= seen_at <= one.at + BACK_SECONDS
-            for one in self.restored
         )
 
     def ahead_between(self, manager: str, since: float, until: float) -> set[float]:
@@ -169,8 +200,23 @@ class Story:
             for name, began, ended in self.broken(cluster)
         )
 
+    def calm_seconds(self, worker: str, since: float, until: float) -> float:
+        """For how long all was whole in between that managers need to act on a worker, and had been for a while."""
+        targets = (worker, f"way to {worker}", MANAGEMENT, *self.clocks)
+        broken = sorted((began, ended + RECOVERY_SECONDS) for one in targets for _, began, ended in self.broken(one))
+        calm = 0.0
+        for began, ended in broken:
+            calm += max(0.0, min(began, until) - since)
+            since = max(since, ended)
+        return calm + max(0.0, until - since)
+
     def broken(self, target: str) -> list[tuple[str, float, float]]:
         """Each fault of a cluster, a manager or a way, from when until when."""
+        if target not in self._broken:
+            self._broken[target] = self._faults_of(target)
+        return self._broken[target]
+
+    def _faults_of(self, target: str) -> list[tuple[str, float, float]]:
         began: dict[str, float] = {}
         found: list[tuple[str, float, float]] = []
         for one in self.faults:
@@ -212,6 +258,8 @@ def tell(records: Iterable[Record]) -> Story:
                 story.phases[record.name] = record.at
             case EraBegun():
                 story.eras.append(record)
+            case BreachTold():
+                story.breaches_told.add((record.worker, record.uid))
             case Opening():
                 pass
     story.management.sort(key=lambda one: one.revision)
@@ -259,8 +307,10 @@ def _note_deletions(story: Story, lives: Iterable[Life]) -> None:
             story.deletions.append(Deletion(asked, [one for one in here if may_have_met(story, asked, one)]))
 
 
-def _first_to_go(story: Story, asked: Request, lives: Iterable[Life]) -> Life | None:
-    """Of lives of one name the one that went when this was requested."""
+def _first_to_go(story: Story, asked: Request, lives: Sequence[Life]) -> Life | None:
+    """Of lives of one name the one that went when this was requested; None: somebody else had deleted it before."""
+    if any(one.went_at is not None and one.went_at < asked.received < (one.gone_at or 0.0) for one in lives):
+        return None
     by = story.known_by(asked.cluster, asked.at)
     went = [one for one in lives if one.went_at is not None and asked.received <= one.went_at <= by]
     return min(went, key=lambda one: one.went_at or 0.0, default=None)

@@ -40,7 +40,7 @@ FENCE_TTL = "5m"
 _JSON = ("--storage-media-type=application/json",)
 HUB = Shape(controllers=JOB_CONTROLLERS, audit="Metadata", apiserver_args=_JSON)
 SITE = Shape(controllers=JOB_CONTROLLERS, scheduler=True, kwok=True, audit="Metadata", apiserver_args=_JSON)
-LOST_AFTER_SECONDS, MOVE_RATE, MOVE_LIMIT = 5, 5, 20
+LOST_AFTER_SECONDS, MOVE_RATE, MOVE_LIMIT = 5, 1, 20
 SETTINGS: Json = {
     "workers": {
         "allow": {"loopback": True},
@@ -85,6 +85,8 @@ class World:
     scene: Scene
     clocks: list[own_machine.Clock]
     """Of each manager's machine."""
+    clock_steps: Sequence[int] = ()
+    """To how many seconds ahead of the clusters' they jump."""
     are_managers_wanted: bool = True
     """Whether those that have ended are launched again."""
     suspends_losers: bool = False
@@ -170,11 +172,17 @@ class World:
 
 @asynccontextmanager
 async def built(
-    workers: int, *, seeds_progress: bool, suspends_losers: bool, ahead_seconds: Sequence[float]
+    workers: int,
+    *,
+    seeds_progress: bool,
+    suspends_losers: bool,
+    ahead_seconds: Sequence[float],
+    clock_steps: Sequence[int],
 ) -> AsyncIterator[World]:
     """Everything started, registered and ready; nothing of it is left when the block is.
 
-    ``ahead_seconds``: by how much the clock of each manager's machine is ahead of all clusters' from the beginning.
+    ``ahead_seconds``: by how much the clock of each manager's machine is ahead of all clusters' from the beginning;
+    ``clock_steps``: to how much they jump.
     """
     chosen = {"seedProgress": seeds_progress, "losers": "suspend" if suspends_losers else "delete"}
     settings = {**SETTINGS, "workers": {**SETTINGS["workers"], **chosen}}
@@ -195,7 +203,8 @@ async def built(
         managers = [await _manager(management, identity, number, settings, stack) for number in range(2)]
         set_to = zip(managers, ahead_seconds, strict=True)
         clocks = [own_machine.Clock(_clock_of(manager), seconds) for manager, seconds in set_to]
-        world = World(identity, management, others, managers, scene, clocks, suspends_losers=suspends_losers)
+        world = World(identity, management, others, managers, scene, clocks, clock_steps)
+        world.suspends_losers = suspends_losers
         for site in others:
             await world.give_credentials(site)
         for manager in managers:

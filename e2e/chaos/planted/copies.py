@@ -49,12 +49,6 @@ def moved_by_the_policy_of_that_time(draft: Draft) -> None:
     draft.put(60, "management", moved_source())
 
 
-def fence_that_its_worker_could_not_keep(draft: Draft) -> None:
-    """D14: a lease needs the worker's controller manager; without it, that is where a fence ends."""
-    broken_from(draft, 5, 35, "freeze kube-controller-manager", "east")
-    moved(draft, annotations=FENCE, promise=", fenced")
-
-
 def record_that_a_frozen_etcd_tells_late(draft: Draft) -> None:
     """It was stored, and its answer sent, before that froze: the copy did not come first."""
     broken_from(draft, 2, 12, "freeze etcd", "management")
@@ -134,6 +128,17 @@ def copy_that_a_restore_forgets(draft: Draft) -> None:
     ends_on(draft, "east", "n", at=40)
 
 
+def made_again_since_its_drain_is_cancelled(draft: Draft) -> None:
+    """D15: its copy had stopped, was said to go and deleted; another place was not recorded yet."""
+    runs_on_east(draft)
+    draft.put(15, "east", mirror(uid="m", suspend=True))
+    draft.put(16, "management", source(on("east"), mirrored("m"), DRAINED, startTime="t"))
+    draft.delete(17, "east")
+    draft.put(20, "east", mirror(uid="n"))
+    draft.put(20.5, "management", source(on("east"), mirrored("n"), startTime="t"))
+    ends_on(draft, "east", "n", at=50)
+
+
 # -- planted -----------------------------------------------------------------------------------------------------------
 
 
@@ -147,27 +152,17 @@ def uncounted_overlap(draft: Draft) -> None:
     moved(draft, is_counted=False, annotations=RESCHEDULE)
 
 
-def overlap_under_a_fence(draft: Draft) -> None:
-    """The lease was over, and nothing kept the worker from ending the copy."""
-    moved(draft, annotations=FENCE, promise=", fenced")
-
-
-def overlap_under_a_fence_with_a_fault_elsewhere(draft: Draft) -> None:
-    """What was broken was another worker's."""
-    broken_from(draft, 5, 35, "freeze kube-controller-manager", "west")
-    moved(draft, annotations=FENCE, promise=", fenced")
-
-
-def overlap_under_a_fence_without_a_scheduler(draft: Draft) -> None:
-    """No lease needs a scheduler."""
-    broken_from(draft, 5, 35, "kill kube-scheduler", "east")
-    moved(draft, annotations=FENCE, promise=", fenced")
-
-
 def overlap_on_a_worker_that_was_restored(draft: Draft) -> None:
     """That the worker had lost data has nothing to do with a copy that ran before and after."""
     draft.add(Restored(BASE + 19, "east", BASE + 5))
     moved(draft, is_counted=False)
+
+
+def overlap_since_a_snapshot_was_taken(draft: Draft) -> None:
+    """An etcd that is to go back to it tells all until it is stopped for that."""
+    broken_from(draft, 18, 48, "etcd loses data", "east")
+    draft.add(Restored(BASE + 46, "east", BASE + 18))
+    uncounted_overlap(draft)
 
 
 def overlap_long_before_a_copy_came_back(draft: Draft) -> None:
@@ -183,11 +178,12 @@ def overlap_long_after_a_restore(draft: Draft) -> None:
     draft.add(Restored(BASE + 5, "east", BASE + 3))
     runs_on_east(draft)
     draft.put(4, "east", mirror(uid="m", suspend=True))
-    draft.put(20, "management", source(on("west"), move("1, from east to west; left behind: east (uid m)")))
+    said = move("1, from east to west; left behind: east (uid m)")
+    draft.put(20, "management", source(on("west"), said))
     draft.put(20.1, "west", mirror(uid="n"))
     draft.put(70, "east", mirror(uid="m"))
     draft.delete(75, "east")
-    ends_on(draft, "west", "n", at=80)
+    ends_on(draft, "west", "n", said, at=80)
 
 
 def another_copy_for_no_reason(draft: Draft) -> None:
@@ -212,6 +208,25 @@ def another_copy_after_a_restore_that_kept_it(draft: Draft) -> None:
     another_copy_for_no_reason(draft)
 
 
+def made_again_after_a_restore_though_it_had_started(draft: Draft) -> None:
+    """D11: the restore has forgotten a copy that was seen to run; its source has to fail."""
+    draft.add(Restored(BASE + 8, "east", BASE + 1.5))
+    made_again_after_it_was_seen_to_start(draft)
+
+
+def made_again_on_account_of_an_old_move(draft: Draft) -> None:
+    """D11: it was moved before its copy came, which started, and vanished without a wish for another one."""
+    said = move("1, from east to west; left behind: east (uid unknown)")
+    draft.put(1, "management", source(annotations=RESCHEDULE))
+    draft.put(2, "management", source(on("east"), annotations=RESCHEDULE))
+    draft.put(20, "management", source(on("west"), said, annotations=RESCHEDULE))
+    draft.put(20.1, "west", mirror(uid="n"))
+    draft.put(22, "management", source(on("west"), mirrored("n"), said, annotations=RESCHEDULE, startTime="t"))
+    draft.put(30, "west", None)
+    draft.put(31, "west", mirror(uid="o"))
+    ends_on(draft, "west", "o", said, at=50, annotations=RESCHEDULE)
+
+
 def recreated_where_it_is_not_recorded(draft: Draft) -> None:
     """``Recreate`` is about the copy that counts; this one had vanished where the source is not any more."""
     runs_on_east(draft, annotations=RECREATE)
@@ -224,6 +239,14 @@ def recreated_where_it_is_not_recorded(draft: Draft) -> None:
 def copy_before_its_record(draft: Draft) -> None:
     """It is not known to anybody where it is."""
     recorded_late(draft)
+
+
+def copy_just_before_its_record(draft: Draft) -> None:
+    """Two thirds of a second: whoever is killed in between leaves a copy that nobody knows of."""
+    draft.put(1, "management", source())
+    draft.put(2.1, "east", mirror(uid="m"))
+    draft.put(2.77, "management", source(on("east")))
+    ends_on(draft, "east", "m", at=40)
 
 
 def late_create_where_it_was_before(draft: Draft) -> None:
@@ -294,7 +317,6 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_as_its_user_wants,
     moved_as_the_operator_wants,
     moved_by_the_policy_of_that_time,
-    fence_that_its_worker_could_not_keep,
     record_that_a_frozen_etcd_tells_late,
     recreated_as_its_user_wants,
     made_again_before_it_was_seen_to_start,
@@ -304,22 +326,24 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     copy_that_a_restore_brings_back,
     suspension_that_a_restore_forgets,
     copy_that_a_restore_forgets,
+    made_again_since_its_drain_is_cancelled,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     overlap: {"one-copy"},
     uncounted_overlap: {"one-copy"},
-    overlap_under_a_fence: {"one-copy"},
-    overlap_under_a_fence_with_a_fault_elsewhere: {"one-copy"},
-    overlap_under_a_fence_without_a_scheduler: {"one-copy"},
     overlap_on_a_worker_that_was_restored: {"one-copy"},
+    overlap_since_a_snapshot_was_taken: {"one-copy"},
     overlap_long_before_a_copy_came_back: {"one-copy"},
     overlap_long_after_a_restore: {"one-copy"},
     another_copy_for_no_reason: {"second-copy"},
     made_again_after_it_was_seen_to_start: {"second-copy"},
     another_copy_after_a_restore_that_kept_it: {"second-copy"},
+    made_again_after_a_restore_though_it_had_started: {"second-copy"},
+    made_again_on_account_of_an_old_move: {"second-copy"},
     recreated_where_it_is_not_recorded: {"second-copy"},
     copy_before_its_record: {"recorded-first"},
-    late_create_where_it_was_before: {"recorded-first"},
+    copy_just_before_its_record: {"recorded-first"},
+    late_create_where_it_was_before: {"recorded-first", "second-copy"},
     loser_is_left: {"second-copy", "recorded-first", "left-behind"},
     mirror_outlives_its_source: {"left-behind"},
     orphan_is_left: {"left-behind"},

@@ -202,6 +202,22 @@ def deleted_before_it_was_moved(draft: Draft) -> None:
     moved(draft, annotations=RESCHEDULE, removes=15)
 
 
+def deleted_just_before_its_end_is_stored(draft: Draft) -> None:
+    """D8: nothing is kept, and whoever is killed in between knows nothing of how it has ended."""
+    draft.settings(retention_seconds=0)
+    runs_on_east(draft)
+    complete: Json = {**COMPLETE, "lastTransitionTime": ENDED_AT}
+    draft.put(40, "east", mirror(complete, uid="m"))
+    draft.delete(40.2, "east")
+    draft.put(40.9, "management", source(on("east"), mirrored("m"), complete))
+    draft.put(95, "management", None)
+
+
+def deleted_just_before_its_move_is_recorded(draft: Draft) -> None:
+    """D14: the same, of a move."""
+    moved(draft, annotations=RESCHEDULE, removes=19.3)
+
+
 def replacement_deleted_before_its_source_failed(draft: Draft) -> None:
     """D11: something else is where its copy was; without ``Recreate`` its source has to fail first."""
     runs_on_east(draft)
@@ -253,6 +269,19 @@ def stranger_deleted(draft: Draft) -> None:
     draft.delete(5, "east")
 
 
+def made_without_saying_whose_it_is(draft: Draft) -> None:
+    """D1: a copy without our labels, which nobody will ever find."""
+    good_life(draft)
+    draft.add(wrote(4.9, "create", "west"))
+    draft.put(5, "west", stranger())
+
+
+def all_deleted_at_once(draft: Draft) -> None:
+    """D1: whatever is in a namespace, strangers as well."""
+    good_life(draft)
+    draft.add(wrote(10, "deletecollection", "west", key="team-a/"))
+
+
 def unmanaged_written(draft: Draft) -> None:
     """D1: it does not name us."""
     draft.put(1, "management", stranger())
@@ -300,6 +329,8 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     deleted_before_its_retention_is_over: {"deleted-rightly"},
     complete_copy_deleted_on_its_return: {"deleted-rightly"},
     deleted_before_it_was_moved: {"deleted-rightly"},
+    deleted_just_before_its_end_is_stored: {"deleted-rightly"},
+    deleted_just_before_its_move_is_recorded: {"deleted-rightly"},
     replacement_deleted_before_its_source_failed: {"deleted-rightly", "second-copy"},
     drained_while_it_runs: {"deleted-rightly"},
     drained_while_its_pods_end: {"deleted-rightly"},
@@ -308,5 +339,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     deleted_where_it_came_back: {"deleted-rightly"},
     stranger_deleted: {"foreign"},
     unmanaged_written: {"foreign"},
+    made_without_saying_whose_it_is: {"foreign"},
+    all_deleted_at_once: {"foreign"},
     source_deleted: {"foreign"},
 }

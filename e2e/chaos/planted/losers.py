@@ -65,6 +65,6 @@ def kept(draft: Draft) -> None:
 GOOD: tuple[Callable[[Draft], None], ...] = (loser_is_kept, loser_makes_room)
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     loser_is_deleted_all_the_same: {"deleted-rightly"},
-    loser_runs_on: {"left-behind"},
+    loser_runs_on: {"left-behind", "runs-on"},
     loser_is_kept_unasked: {"left-behind"},
 }

@@ -1,4 +1,4 @@
-"""Histories of when sources are moved: for what the judge says in ``rules_moves``."""
+"""Histories of when sources are moved: for what the judge says in ``rules_moves``. Of Jobs, since no other kind is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,28 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from e2e.chaos.history import ClockSet, Version
+from e2e.chaos.history import ClockSet, Json, Version
 from e2e.chaos.planted.copies import RESCHEDULE, broken_from, made_anew_after_its_lease
-from e2e.chaos.planted.writing import BASE, FAILED, Draft, mirror, move, moved, on, registered, source, true, wrote
+from e2e.chaos.planted.left import moved_by_its_lease, says
+from e2e.chaos.planted.turns import ONE, TWO
+from e2e.chaos.planted.writing import (
+    BASE,
+    COMPLETE,
+    FAILED,
+    LATE,
+    Draft,
+    ends_on,
+    mirror,
+    mirrored,
+    move,
+    moved,
+    on,
+    registered,
+    runs_on_east,
+    said_between,
+    source,
+    true,
+)
 from mirror.model import names
 
 _LEASE = "jobmirror-x/jobmirror-manager"
@@ -27,10 +46,13 @@ def moved_from_a_lost_worker(draft: Draft) -> None:
 def moved_after_drains(draft: Draft) -> None:
     """D14: those are an operator's, and no limit counts them."""
     lost(draft)
-    moved(draft, annotations=RESCHEDULE)
     said = move("4, from east to west; left behind: east (uid m)")
-    left = true(names.DRAINED, "WorkerDrained", "3 of its moves left a drained worker")
-    draft.put(30, "management", source(on("west"), said, left, annotations=RESCHEDULE))
+    drained = true(names.DRAINED, "WorkerDrained", "3 of its moves left a drained worker")
+    runs_on_east(draft, annotations=RESCHEDULE)
+    draft.put(20, "management", source(on("west"), said, drained, annotations=RESCHEDULE))
+    draft.put(20.1, "west", mirror(uid="n"))
+    draft.delete(40, "east")
+    ends_on(draft, "west", "n", said, drained, at=50, annotations=RESCHEDULE)
 
 
 def moved_as_its_namespace_wants(draft: Draft) -> None:
@@ -56,7 +78,7 @@ def moved_since_its_worker_is_declared_dead(draft: Draft) -> None:
 def moved_by_a_new_leader_since_its_worker_is_declared_dead(draft: Draft) -> None:
     """D14: a person's word waits for no minute either, nor for other workers that are lost."""
     moved_since_its_worker_is_declared_dead(draft)
-    leads(draft, 15, "two")
+    leads(draft, 15, TWO)
     broken_from(draft, 12, 38, "refuse", "way to north")
 
 
@@ -74,17 +96,52 @@ def moved_early_since_a_clock_was_set(draft: Draft) -> None:
 
 
 def moved_early_by_another_clock(draft: Draft) -> None:
-    """D14: who has written down the loss has another one."""
-    moved_too_early(draft)
-    draft.add(ClockSet(BASE + 1, "manager-0", -6.0), ClockSet(BASE + 1, "manager-1", 0.0))
+    """D14: who has written down the loss has another one: 90 s seem to be more than 120 s to who leads since."""
+    lost(draft, since=-70)
+    draft.settings(lost_after_seconds=120.0)
+    leads(draft, -60, TWO)
+    draft.add(ClockSet(BASE - 100, "manager-0", -45.0), ClockSet(BASE - 100, "manager-1", 0.0))
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_from_a_worker_that_is_broken_again_and_again(draft: Draft) -> None:
+    """D14: nobody has seen it in between."""
+    lost(draft, since=18.5)
+    broken_from(draft, 10, 15, "kill etcd", "east")
+    moved(draft, annotations=RESCHEDULE)
 
 
 def moved_while_the_other_one_serves_again(draft: Draft) -> None:
-    """D14: its API server was killed and takes long to say that it is ready, but answers."""
+    """D14: its API server was killed and takes long to say that it is ready, but answers lists and watches."""
     lost(draft)
     broken_from(draft, 12, 38, "kill kube-apiserver", "north")
-    draft.add(wrote(18, "patch", "north", code=404))
     moved(draft, annotations=RESCHEDULE)
+
+
+def moved_since_its_lease_is_over(draft: Draft) -> None:
+    """D14: it was to end 150 s ago, and nobody can see whether it has."""
+    fenced(draft, started=-450)
+
+
+def moved_since_its_lease_is_over_by_the_clock_of_before(draft: Draft) -> None:
+    """D14: who has written down when it ends has another one: in ten seconds it is over for sure."""
+    fenced(draft, started=-390)
+    draft.records = [one for one in draft.records if one.at != BASE - 100]
+    leads(draft, -100, TWO)
+    leads(draft, -60, ONE)
+    draft.add(ClockSet(BASE - 200, "manager-0", 0.0), ClockSet(BASE - 200, "manager-1", -13.0))
+
+
+def moved_in_turns(draft: Draft) -> None:
+    """D14: five in a second, and the first one at once."""
+    moved_at_once(draft, 6)
+
+
+def moved_in_turns_and_held_up(draft: Draft) -> None:
+    """D14: what was sent in turns is stored at once when the way is whole again."""
+    broken_from(draft, 16, 19.5, "stall requests", "manager-0")
+    draft.add(ClockSet(BASE, "manager-0", 0.0))
+    moved_at_once(draft, 12)
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -114,9 +171,30 @@ def moved_too_early_after_a_clock_was_set(draft: Draft) -> None:
     draft.add(ClockSet(BASE + 12, "manager-0", 45.0))
 
 
+def moved_too_early_though_who_stands_by_has_another_clock(draft: Draft) -> None:
+    """Nobody's clock is set, and only one of them has led."""
+    moved_too_early(draft)
+    draft.add(ClockSet(BASE - 100, "manager-0", 45.0), ClockSet(BASE - 100, "manager-1", 0.0))
+
+
+def moved_since_its_kubelet_was_broken(draft: Draft) -> None:
+    """Managers have seen nothing of that."""
+    lost(draft, worker="north")
+    broken_from(draft, 10, 38, "kill kwok", "east")
+    broken_from(draft, 10, 38, "slow", "way to east")
+    moved(draft, annotations=RESCHEDULE)
+
+
+def moved_from_a_worker_that_was_there_in_between(draft: Draft) -> None:
+    """It was broken twice, each time for less than was to be waited for."""
+    lost(draft, since=18.5)
+    broken_from(draft, 10, 12, "kill etcd", "east")
+    moved(draft, annotations=RESCHEDULE)
+
+
 def moved_long_after_its_worker_was_back(draft: Draft) -> None:
-    """Its worker was lost half a minute before."""
-    lost(draft, since=-60, until=-11)
+    """Its worker was lost six seconds before."""
+    lost(draft, since=-60, until=14)
     moved(draft, annotations=RESCHEDULE)
 
 
@@ -153,21 +231,17 @@ def placed_anew_before_its_lease_has_ended(draft: Draft) -> None:
 def moved_too_often(draft: Draft) -> None:
     """Three times is what settings allow."""
     lost(draft)
-    moved(draft, annotations=RESCHEDULE)
+    runs_on_east(draft, annotations=RESCHEDULE)
     said = move("4, from east to west; left behind: east (uid m)")
-    draft.put(30, "management", source(on("west"), said, annotations=RESCHEDULE))
+    draft.put(20, "management", source(on("west"), said, annotations=RESCHEDULE))
+    draft.put(20.1, "west", mirror(uid="n"))
+    draft.delete(40, "east")
+    ends_on(draft, "west", "n", said, at=50, annotations=RESCHEDULE)
 
 
 def moved_too_fast(draft: Draft) -> None:
-    """Seventeen in a second, where five are allowed and the history may tell two seconds late."""
-    lost(draft)
-    for number in range(17):
-        key, uid = f"team-a/fast-{number}", f"fast-{number}"
-        draft.put(2, "management", source(on("east"), uid=uid, annotations=RESCHEDULE), key=key)
-        said = move("1, from east to west")
-        draft.put(20 + number / 20, "management", source(on("west"), said, uid=uid, annotations=RESCHEDULE), key=key)
-        draft.put(80, "management", None, key=key)
-    moved(draft, annotations=RESCHEDULE)
+    """Eight in a second, where five are allowed and the first one at once."""
+    moved_at_once(draft, 8)
 
 
 def moved_while_most_are_lost(draft: Draft) -> None:
@@ -177,29 +251,81 @@ def moved_while_most_are_lost(draft: Draft) -> None:
     moved(draft, annotations=RESCHEDULE)
 
 
-def moved_while_most_have_just_been_lost(draft: Draft) -> None:
-    """The other one had answered before, and what it answers now is that it cannot."""
-    lost(draft)
-    broken_from(draft, 12, 38, "kill kube-apiserver", "north")
-    draft.add(wrote(11, "patch", "north", code=404), wrote(18, "patch", "north", code=504))
-    moved(draft, annotations=RESCHEDULE)
-
-
 def moved_by_a_new_leader(draft: Draft) -> None:
     """It leads for five seconds, and the one before may still have sent something."""
     lost(draft)
-    leads(draft, 15, "two")
+    leads(draft, 15, TWO)
     moved(draft, annotations=RESCHEDULE)
+
+
+def fenced_before_its_lease_is_over(draft: Draft) -> None:
+    """In ten seconds it would be, and its margin with it."""
+    fenced(draft, started=-390)
+
+
+def fenced_before_its_lease_is_over_though_it_has_failed(draft: Draft) -> None:
+    """It had, while nobody could see that: that nothing ran twice is luck."""
+    fenced(draft, started=3, ended=FAILED)
+
+
+def fenced_though_it_was_never_seen_to_start(draft: Draft) -> None:
+    """A lease counts from there."""
+    fenced(draft, started=None)
+
+
+def moved_while_it_is_suspended(draft: Draft) -> None:
+    """Its user has suspended it eight seconds before, so that there is nothing to go on with."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+    draft.put(12, "management", source(on("east"), mirrored("m"), annotations=RESCHEDULE))
+    for body in said_between(draft, 12, 45):
+        body["spec"]["suspend"] = True
+
+
+def moved_though_it_is_known_how_it_ends(draft: Draft) -> None:
+    """D11: its controller has said so, and its source too."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+    draft.put(9, "management", source(on("east"), mirrored("m"), annotations=RESCHEDULE))
+    for body in said_between(draft, 9, 90):
+        body["status"]["conditions"].append(true("SuccessCriteriaMet", "CompletionsReached"))
+
+
+def moved_as_if_for_the_first_time(draft: Draft) -> None:
+    """Whoever forgets a move has no limit."""
+    lost(draft)
+    moved(draft, annotations=RESCHEDULE)
+    for body in said_between(draft, 50, 90):
+        body["status"]["conditions"] = [on("west"), mirrored("n"), COMPLETE]
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
+def moved_at_once(draft: Draft, count: int) -> None:
+    """So many sources in seven tenths of a second."""
+    lost(draft)
+    for number in range(count - 1):
+        key, uid = f"team-a/fast-{number}", f"fast-{number}"
+        draft.put(2, "management", source(on("east"), uid=uid, annotations=RESCHEDULE), key=key)
+        said = move("1, from east to west")
+        at = 20 + number * 0.7 / count
+        draft.put(at, "management", source(on("west"), said, uid=uid, annotations=RESCHEDULE), key=key)
+        draft.put(80, "management", None, key=key)
+    moved(draft, annotations=RESCHEDULE)
+
+
 def lost(draft: Draft, *, worker: str = "east", since: float = 10, until: float = 38) -> None:
     """A worker is out of reach, and moves are judged by settings; the leader is the same for long."""
     draft.settings(lost_after_seconds=5.0, move_rate=5.0, move_limit=3)
-    leads(draft, -100, "one")
+    leads(draft, -100, ONE)
     broken_from(draft, since, until, "refuse", f"way to {worker}")
+
+
+def fenced(draft: Draft, *, started: float | None, ended: Json = LATE) -> None:
+    """It was moved by its lease of 300 s, which counts from there; its worker is lost, and nobody has seen its end."""
+    lost(draft)
+    moved_by_its_lease(draft, started=started, ended=ended)
 
 
 def expired(draft: Draft) -> None:
@@ -214,17 +340,11 @@ def expired(draft: Draft) -> None:
 
 def leads(draft: Draft, at: float, who: str) -> None:
     """The Lease of the managers names a process."""
-    lease = {"metadata": {"uid": "l"}, "spec": {"holderIdentity": who}}
+    lease = {"metadata": {"uid": "l"}, "spec": {"holderIdentity": f"{who}_0a1b2c3d"}}
     draft.put(at, "management", lease, key=_LEASE, resource="leases")
 
 
-def says(draft: Draft, at: float, policy: str) -> None:
-    """The Namespace of the source has a policy."""
-    namespace = {"metadata": {"uid": "n", "annotations": {names.ON_WORKER_LOSS: policy}}}
-    draft.put(at, "management", namespace, key="namespaces/team-a", resource="namespaces")
-
-
-GOOD: tuple[Callable[[Draft], None], ...] = (
+GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (
     moved_from_a_lost_worker,
     moved_after_drains,
     moved_as_its_namespace_wants,
@@ -235,12 +355,20 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     moved_while_the_other_one_serves_again,
     moved_early_since_a_clock_was_set,
     moved_early_by_another_clock,
+    moved_from_a_worker_that_is_broken_again_and_again,
+    moved_in_turns,
+    moved_in_turns_and_held_up,
+    moved_since_its_lease_is_over,
+    moved_since_its_lease_is_over_by_the_clock_of_before,
 )
-PLANTED: dict[Callable[[Draft], None], set[str]] = {
+PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {
     moved_without_a_loss: {"moves"},
     moved_too_early: {"moves"},
     moved_too_early_by_one_wrong_clock: {"moves"},
     moved_too_early_after_a_clock_was_set: {"moves"},
+    moved_too_early_though_who_stands_by_has_another_clock: {"moves"},
+    moved_since_its_kubelet_was_broken: {"moves"},
+    moved_from_a_worker_that_was_there_in_between: {"moves"},
     moved_long_after_its_worker_was_back: {"moves"},
     moved_against_its_policy: {"moves", "one-copy"},
     moved_as_its_namespace_had_wanted: {"moves", "one-copy"},
@@ -249,6 +377,11 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     moved_too_often: {"moves"},
     moved_too_fast: {"moves"},
     moved_while_most_are_lost: {"moves"},
-    moved_while_most_have_just_been_lost: {"moves"},
     moved_by_a_new_leader: {"moves"},
+    moved_while_it_is_suspended: {"moves"},
+    moved_as_if_for_the_first_time: {"moves-count"},
+    moved_though_it_is_known_how_it_ends: {"moves"},
+    fenced_before_its_lease_is_over: {"moves"},
+    fenced_before_its_lease_is_over_though_it_has_failed: {"moves"},
+    fenced_though_it_was_never_seen_to_start: {"moves"},
 }

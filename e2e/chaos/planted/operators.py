@@ -24,6 +24,7 @@ from e2e.chaos.planted.writing import (
     on,
     registered,
     runs_on_east,
+    said_between,
     source,
     specified,
 )
@@ -63,9 +64,36 @@ def drain_that_is_cancelled(draft: Draft) -> None:
     ends_on(draft, "east", "m", at=50)
 
 
+def drained_as_an_operator_wants(draft: Draft) -> None:
+    """D15: those that have not started leave; that its worker is open again when it goes on is nothing."""
+    says_of_east(draft, 6, names.DRAIN, "move")
+    says_of_east(draft, 18, names.DRAIN, "")
+    drained_to_west(draft)
+
+
+def drained_with_what_has_started(draft: Draft) -> None:
+    """D15: by the operator's word."""
+    says_of_east(draft, 6, names.DRAIN, "move-started")
+    started_and_drained(draft)
+
+
+def drained_since_its_policy_agrees(draft: Draft) -> None:
+    """D15: its user lets it start again elsewhere."""
+    says_of_east(draft, 6, names.DRAIN, "move")
+    started_and_drained(draft, annotations=RESCHEDULE)
+
+
+def drained_while_its_user_has_suspended_it(draft: Draft) -> None:
+    """D15: nothing is stopped by that."""
+    says_of_east(draft, 6, names.DRAIN, "move")
+    started_and_drained(draft)
+    for body in said_between(draft, 3, 17):
+        body["spec"]["suspend"] = True
+
+
 def goes_on_from_what_was_counted(draft: Draft) -> None:
     """D14: its copy is held until it has that."""
-    seeded(draft, {"completedIndexes": "0,2", "succeeded": 2, "failed": 2})
+    seeded(draft, {"completedIndexes": "0,2", "succeeded": 2, "failed": 1})
 
 
 def begins_anew_where_nothing_was_counted(draft: Draft) -> None:
@@ -83,6 +111,20 @@ def begins_anew_since_its_worker_refuses(draft: Draft) -> None:
     """D14: without the permission on its worker it runs all the same."""
     seeded(draft, {}, state=names.SEED_REFUSED)
     draft.add(Request(BASE + 21.2, BASE + 21.1, "west", USER, "patch", "status", KEY, 403))
+
+
+def left_copy_wins_where_it_is_drained(draft: Draft) -> None:
+    """D14: it is Complete there, and nothing new comes; its end is stored a moment later."""
+    won = move("1, from east to west; left behind: west (uid n)", "Moved")
+    says_of_east(draft, 21, names.DRAIN, "wait")
+    runs_on_east(draft, annotations=RESCHEDULE)
+    draft.put(20, "management", source(on("west"), _SAID, annotations=RESCHEDULE))
+    draft.put(20.1, "west", mirror(uid="n"))
+    draft.put(24, "east", mirror(COMPLETE, uid="m"))
+    draft.put(40, "management", source(on("east"), mirrored("m"), won, annotations=RESCHEDULE))
+    draft.put(40.2, "management", source(on("east"), mirrored("m"), won, COMPLETE, annotations=RESCHEDULE))
+    draft.delete(41, "west")
+    deleted_after_all(draft, "east")
 
 
 # -- planted -----------------------------------------------------------------------------------------------------------
@@ -113,6 +155,24 @@ def drained_and_left_running(draft: Draft) -> None:
     draft.delete(40, "east")
 
 
+def drained_though_nobody_drains(draft: Draft) -> None:
+    """Its worker is cordoned."""
+    says_of_east(draft, 6, names.CORDONED, "true")
+    drained_to_west(draft)
+
+
+def drained_where_all_are_to_end(draft: Draft) -> None:
+    """The operator waits."""
+    says_of_east(draft, 6, names.DRAIN, "wait")
+    drained_to_west(draft)
+
+
+def drained_with_what_has_started_unasked(draft: Draft) -> None:
+    """Its policy is to wait, and the operator has drained those that have not started."""
+    says_of_east(draft, 2.5, names.DRAIN, "move")
+    started_and_drained(draft)
+
+
 def begins_anew(draft: Draft) -> None:
     """It had counted something, which the copy knows nothing of."""
     seeded(draft, None)
@@ -121,6 +181,11 @@ def begins_anew(draft: Draft) -> None:
 def goes_on_from_less(draft: Draft) -> None:
     """One index runs again."""
     seeded(draft, {"completedIndexes": "0", "succeeded": 1, "failed": 1})
+
+
+def goes_on_from_more(draft: Draft) -> None:
+    """Two of its indexes have never run, and never will."""
+    seeded(draft, {"completedIndexes": "0-3", "succeeded": 4, "failed": 1})
 
 
 def fails_less_than_before(draft: Draft) -> None:
@@ -146,6 +211,15 @@ def says_of_east(draft: Draft, at: float, name: str, value: str) -> None:
     draft.put(at, "management", registered(**{name: value}), key="jobmirror-x/east", resource="secrets")
 
 
+def started_and_drained(draft: Draft, *, annotations: Json | None = None) -> None:
+    """It is drained, and its source says that it has started."""
+    drained_to_west(draft)
+    for body in said_between(draft, 1, 90):
+        body["metadata"]["annotations"] = annotations or {}
+    for body in said_between(draft, 3, 90):
+        body["status"]["startTime"] = "t"
+
+
 def placed_late(draft: Draft) -> None:
     """It waits for a quarter of a minute, and gets a place on east."""
     draft.put(1, "management", source())
@@ -161,6 +235,7 @@ def seeded(draft: Draft, has: Json | None, *, counted: Json = _COUNTED, state: s
     """
     draft.settings(seeds_progress=True)
     runs_on_east(draft, annotations=RESCHEDULE)
+    draft.put(9.9, "east", mirror(uid="m", **counted))
     draft.put(10, "management", source(on("east"), mirrored("m"), annotations=RESCHEDULE, **counted))
     draft.put(20, "management", source(on("west"), _SAID, annotations=RESCHEDULE, **counted))
     if has is not None:
@@ -182,6 +257,11 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     placed_just_after_its_worker_is_cordoned,
     placed_on_a_worker_that_is_open_again,
     drain_that_is_cancelled,
+    left_copy_wins_where_it_is_drained,
+    drained_as_an_operator_wants,
+    drained_with_what_has_started,
+    drained_since_its_policy_agrees,
+    drained_while_its_user_has_suspended_it,
 )
 GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (
     goes_on_from_what_was_counted,
@@ -194,10 +274,14 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     placed_on_a_drained_worker: {"closed"},
     placed_on_a_dead_worker: {"closed"},
     drained_and_left_running: {"one-copy"},
+    drained_though_nobody_drains: {"drained"},
+    drained_where_all_are_to_end: {"drained"},
+    drained_with_what_has_started_unasked: {"drained"},
 }
 PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {
     begins_anew: {"seed"},
     goes_on_from_less: {"seed"},
+    goes_on_from_more: {"seed"},
     fails_less_than_before: {"seed"},
     runs_before_it_has_its_seed: {"seed"},
     begins_anew_although_nobody_refuses: {"seed"},

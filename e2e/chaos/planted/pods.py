@@ -115,5 +115,5 @@ GOOD_OF_JOBS: tuple[Callable[[Draft], None], ...] = (
 PLANTED_OF_JOBS: dict[Callable[[Draft], None], set[str]] = {
     drained_before_its_pods_had_ended: {"pods"},
     orphans_of_a_copy_that_starts_over: {"pods"},
-    pods_of_a_restored_worker_long_after: {"pods"},
+    pods_of_a_restored_worker_long_after: {"pods", "runs-on"},
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from e2e.chaos.history import Complaint
-from e2e.chaos.planted.writing import BASE, COMPLETE, Draft, good_life, mirrored, on, registered, source
+from e2e.chaos.planted.copies import RESCHEDULE
+from e2e.chaos.planted.writing import BASE, COMPLETE, Draft, good_life, mirror, mirrored, moved, on, registered, source
 from mirror.model import names
 
 
@@ -15,6 +16,11 @@ def capacity_that_is_enough(draft: Draft) -> None:
     takes_one(draft)
     draft.put(41, "management", source(on("east"), uid="t"), key="team-a/second")
     draft.put(42, "management", None, key="team-a/second")
+
+
+def capacity_that_is_enough_again(draft: Draft) -> None:
+    """D21: what was left there is gone when the next one comes."""
+    left_on_east(draft, removes=26)
 
 
 def end_is_taken_back(draft: Draft) -> None:
@@ -32,9 +38,10 @@ def counter_goes_back(draft: Draft) -> None:
 
 def index_is_lost(draft: Draft) -> None:
     """The third of four had succeeded."""
-    draft.put(0.1, "management", source(completedIndexes="0-2,5"))
-    draft.put(0.2, "management", source(completedIndexes="0-1,5"))
     good_life(draft)
+    draft.put(9, "east", mirror(uid="m", completedIndexes="0-2,5"))
+    draft.put(9.1, "management", source(on("east"), mirrored("m"), completedIndexes="0-2,5"))
+    draft.put(9.2, "management", source(on("east"), mirrored("m"), completedIndexes="0-1,5"))
 
 
 def too_many(draft: Draft) -> None:
@@ -45,10 +52,23 @@ def too_many(draft: Draft) -> None:
     draft.put(11, "management", None, key="team-a/second")
 
 
+def too_many_with_what_was_left(draft: Draft) -> None:
+    """D21: what was left there still runs, and takes the only place."""
+    left_on_east(draft, removes=40)
+
+
 def traceback(draft: Draft) -> None:
     """A manager ends by an error that it has no answer to."""
     good_life(draft)
     draft.add(Complaint(BASE + 9, "manager-0", "Traceback (most recent call last):"))
+
+
+def left_on_east(draft: Draft, *, removes: float) -> None:
+    """A source has left a copy on east, which takes one, and another source comes there."""
+    takes_one(draft)
+    moved(draft, annotations=RESCHEDULE, removes=removes)
+    draft.put(30, "management", source(on("east"), uid="t"), key="team-a/second")
+    draft.put(45, "management", None, key="team-a/second")
 
 
 def takes_one(draft: Draft) -> None:
@@ -56,11 +76,12 @@ def takes_one(draft: Draft) -> None:
     draft.put(0.5, "management", registered(**{names.CAPACITY: "1"}), key="jobmirror-x/east", resource="secrets")
 
 
-GOOD: tuple[Callable[[Draft], None], ...] = (capacity_that_is_enough,)
+GOOD: tuple[Callable[[Draft], None], ...] = (capacity_that_is_enough, capacity_that_is_enough_again)
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     end_is_taken_back: {"never-back"},
     counter_goes_back: {"never-back"},
     index_is_lost: {"never-back"},
     too_many: {"capacity"},
+    too_many_with_what_was_left: {"capacity"},
     traceback: {"log"},
 }

@@ -89,6 +89,14 @@ def renewed_on_a_way_that_stalls_while_its_clock_is_set(draft: Draft) -> None:
     draft.add(wrote(17.6, "patch", "management", process=ONE))
 
 
+def sent_in_time_on_a_slow_way(draft: Draft) -> None:
+    """D28: each piece of it takes a while."""
+    good_life(draft)
+    renews(draft, 10, ONE)
+    broken_from(draft, 13, 23, "slow", "way to east")
+    draft.add(wrote(17.2, "patch", "east", process=ONE))
+
+
 # -- planted -----------------------------------------------------------------------------------------------------------
 
 
@@ -154,6 +162,23 @@ def written_after_its_lease_by_a_clock_that_is_ahead(draft: Draft) -> None:
     draft.add(wrote(17, "patch", "east", process=ONE))
 
 
+def written_long_after_its_lease_on_a_slow_way(draft: Draft) -> None:
+    """That is slow by parts of a second, however long it is."""
+    good_life(draft)
+    renews(draft, 10, ONE)
+    renews(draft, 17, TWO)
+    broken_from(draft, 15.9, 23.9, "slow", "way to east")
+    draft.add(wrote(25, "patch", "east", process=ONE))
+
+
+def written_after_its_lease_since_its_clock_was_set(draft: Draft) -> None:
+    """Its clock was 45 s ahead and is set right: a Lease that was stored then lasts no longer for that."""
+    good_life(draft)
+    draft.add(ClockSet(BASE + 1, "manager-0", 45.0), ClockSet(BASE + 10.5, "manager-0", 0.0))
+    renews(draft, 10.7, ONE, renewed_at=55.4)
+    draft.add(wrote(40, "patch", "east", process=ONE))
+
+
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
@@ -178,6 +203,7 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     renewed_by_a_clock_that_is_behind,
     renewed_while_its_clock_jumps,
     renewed_on_a_way_that_stalls_while_its_clock_is_set,
+    sent_in_time_on_a_slow_way,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
     written_after_its_lease: {"in-turn"},
@@ -187,5 +213,7 @@ PLANTED: dict[Callable[[Draft], None], set[str]] = {
     written_before_it_leads: {"in-turn"},
     held_up_elsewhere: {"in-turn"},
     sent_after_its_lease_and_held_up: {"in-turn"},
+    written_long_after_its_lease_on_a_slow_way: {"in-turn"},
+    written_after_its_lease_since_its_clock_was_set: {"in-turn"},
     written_after_its_lease_by_a_clock_that_is_ahead: {"in-turn"},
 }

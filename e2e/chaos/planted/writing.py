@@ -5,6 +5,9 @@ Used by its neighbours, one for each family of rules, and by ``test_chaos_judge`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
 import msgspec
 
 from e2e.chaos.history import Json, Opening, Phase, Record, Request, Version
@@ -89,6 +92,19 @@ def wrote(at: float, verb: str, cluster: str, *, key: str = KEY, code: int = 200
     return Request(BASE + at + 0.1, BASE + at, cluster, USER, verb, "", key, code, process=process)
 
 
+def stamp(at: float) -> str:
+    """This time of a history, as statuses have times."""
+    return f"{datetime.fromtimestamp(BASE + at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def said_between(draft: Draft, since: float, until: float) -> Iterator[Json]:
+    """What the source says then."""
+    versions = (one for one in draft.records if isinstance(one, Version) and one.cluster == "management")
+    for one in versions:
+        if one.resource == "jobs" and one.body is not None and BASE + since <= one.at < BASE + until:
+            yield one.body
+
+
 # -- objects -----------------------------------------------------------------------------------------------------------
 
 
@@ -166,7 +182,7 @@ def good_life(draft: Draft, *, until: float = 40) -> None:
     draft.put(2, "management", source(on("east")))
     draft.put(2.1, "east", mirror(uid="m"))
     draft.put(3, "management", source(on("east"), mirrored("m"), active=1))
-    draft.put(until, "east", mirror(COMPLETE, uid="m"))
+    draft.put(until, "east", mirror(COMPLETE, uid="m", succeeded=1))
     draft.put(until + 0.1, "management", source(on("east"), mirrored("m"), COMPLETE, succeeded=1, completionTime="t"))
     deleted_after_all(draft, "east")
 
