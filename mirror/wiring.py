@@ -20,11 +20,12 @@ from mirror.controllers.due_sweeps import DueSweeps
 from mirror.controllers.events import event_recorder, warn_about_source, warn_about_worker
 from mirror.controllers.history import History
 from mirror.controllers.leases import Leases
+from mirror.controllers.management_absence import ManagementAbsence
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
 from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.controllers.misspelt import Misspelt
-from mirror.controllers.move_turns import ManagementAbsence, MoveScope, MoveTurns
+from mirror.controllers.move_turns import MoveScope, MoveTurns
 from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
