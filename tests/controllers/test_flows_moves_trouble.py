@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from controllers.test_flows_fence import FENCE, expire, fenced_on_east, mark, start
-from controllers.test_flows_moves import MINUTE, RESCHEDULE, running_on_east
+from controllers.test_flows_moves import MINUTE, RESCHEDULE, moved_to_west, running_on_east, said
 from doubles import drills
+from doubles.jobs import job
 from doubles.refusals import Refused, forbidden
-from doubles.world import World, manager_of
+from doubles.world import RunningManager, World, manager_of, two_workers
 
 from mirror.model import names
 from mirror.model.fences import FENCED
@@ -115,3 +118,118 @@ async def test_what_ran_and_vanishes_after_a_move_that_was_undone_is_lost(moves:
             world.workers[there].restore()
             await manager.settle(2 * MINUTE)
     assert (world.conditions().get("Failed"), world.mirrors()) == ("MirrorLost", [])
+
+
+@pytest.mark.parametrize("verb", ["delete", "patch"])
+async def test_a_loser_that_may_not_be_deleted_is_told(verb: str) -> None:
+    """It runs on beside the other one: said on the Job, and where its worker is declared; it goes once that is let."""
+    async with two_workers(policy=RESCHEDULE, suspends_losers=verb == "patch") as (world, manager):
+        await moved_to_west(world, manager)
+        east = world.workers["east"]
+        east.restore()
+        east.arrange(verb, "jobs", forbidden(), times=ALWAYS)
+        await manager.settle(10 * MINUTE)
+        done = "suspended" if verb == "patch" else "deleted"
+        ((told, count),) = said(world, "LeftBehindNotDeleted")
+        assert told.startswith(f"the copy that was left on east may still run: it is not {done}, since the worker re")
+        assert count <= 2
+        (text,) = world.texts("MirrorNotDeleted")
+        assert text.startswith("copies of Jobs that were moved stay on this worker, which refuses to ")
+        assert world.mirror("east") is not None
+        east.restore()
+        await manager.settle(10 * MINUTE)
+        found = world.mirror("east")
+        assert found is None or found["spec"]["suspend"]
+
+
+async def test_a_loser_that_finalizers_keep_is_not_gone() -> None:
+    """What keeps it is said, and that it was deleted once it is."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await moved_to_west(world, manager)
+        server = world.workers["east"].server
+        server.edit("jobs", "train", lambda body: body["metadata"].update(finalizers=["example.com/keep"]))
+        world.workers["east"].restore()
+        await manager.settle(10 * MINUTE)
+        assert world.mirror("east")["metadata"].get("deletionTimestamp")
+        text = "the copy that was left on east is being deleted; finalizers keep it: example.com/keep"
+        assert (said(world, "LeftBehindKept"), said(world, "LeftBehindDeleted")) == ([(text, 1)], [])
+        server.edit("jobs", "train", lambda body: body["metadata"].update(finalizers=None))
+        await manager.settle(10)
+        assert world.mirrors() == ["west"]
+        assert said(world, "LeftBehindDeleted") == [("the copy that was left on east was deleted", 1)]
+
+
+MANY = 25
+"""More than a sweep may delete."""
+
+
+async def drained_to_west(world: World, manager: RunningManager) -> list[Any]:
+    """Many Jobs that ran on east and run on west; their mirrors on east as they were."""
+    listed = [f"job-{number}" for number in range(MANY)]
+    world.annotate_worker("west", cordoned="true")
+    await manager.settle()
+    for name in listed:
+        world.create(job(name))
+    await manager.settle(5)
+    for name in listed:
+        world.controller("east").start(name)
+    await manager.settle(2)
+    backup = [world.mirror("east", name) for name in listed]
+    world.annotate_worker("west", cordoned=None)
+    world.annotate_worker("east", drain="move-started")
+    await manager.settle(20)
+    for name in listed:
+        world.controller("east").suspend(name)
+    await manager.settle(MINUTE)
+    assert all(world.mirrors(name) == ["west"] for name in listed)
+    for name in listed:
+        world.controller("west").start(name)
+    world.annotate_worker("east", drain=None)
+    await manager.settle(5)
+    return backup
+
+
+def restore_backup(world: World, backup: list[Any]) -> None:
+    """As the etcd of east did before the drain."""
+    for body in backup:
+        labels = {key: text for key, text in body["metadata"]["labels"].items() if "controller-uid" not in key}
+        kept = {key: text for key, text in body["metadata"].items() if key not in ("resourceVersion", "uid")}
+        template = {key: part for key, part in body["spec"]["template"].items() if key != "metadata"}
+        spec = {key: part for key, part in body["spec"].items() if key != "selector"} | {"template": template}
+        world.workers["east"].server.put("jobs", body | {"metadata": kept | {"labels": labels}, "spec": spec})
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["it runs elsewhere", "it has ended elsewhere"])
+async def test_a_drained_worker_that_is_restored_from_a_backup(*, ended: bool) -> None:
+    """Its copies run beside those on west, however many they are: they go, and it is said of each (D2)."""
+    async with two_workers() as (world, manager):
+        backup = await drained_to_west(world, manager)
+        if ended:
+            for number in range(MANY):
+                world.controller("west").complete(f"job-{number}")
+            await manager.settle(10)
+        restore_backup(world, backup)
+        await manager.settle(30 * MINUTE)
+        assert [world.mirrors(f"job-{number}") for number in range(MANY)] == [["west"]] * MANY
+        assert "SweepHalted" not in world.events()
+        text = "a copy on east, which the Job has left for west, may have run beside it: it was deleted"
+        assert world.texts("SecondCopyDeleted") == [text] * MANY
+        deleted = manager.metrics.registry.get_sample_value("jobmirror_left_behind_deleted_total", {"worker": "east"})
+        assert deleted == MANY
+
+
+async def test_copies_of_jobs_whose_worker_is_away_are_not_deleted_by_the_dozen() -> None:
+    """They may be the only ones: of those the sweep says that they may run twice, and halts."""
+    async with two_workers() as (world, manager):
+        backup = await drained_to_west(world, manager)
+        world.workers["west"].go_down()
+        await manager.settle(2)
+        restore_backup(world, backup)
+        await manager.settle(30 * MINUTE)
+        assert all(world.mirrors(f"job-{number}") == ["east", "west"] for number in range(MANY))
+        assert "SecondCopyDeleted" not in world.events()
+        why = f"{MANY} of {MANY} mirrors on this worker have no source here: none, or one that is recorded on another "
+        assert world.texts("SweepHalted")[0].startswith(f"{why}worker ({MANY} of them, which may run twice)")
+        world.workers["west"].restore()
+        await manager.settle(30 * MINUTE)
+        assert [world.mirrors(f"job-{number}") for number in range(MANY)] == [["west"]] * MANY
