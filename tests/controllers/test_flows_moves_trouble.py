@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from controllers.test_flows_fence import FENCE, expire, fenced_on_east, mark, start
-from controllers.test_flows_moves import MINUTE, RESCHEDULE, moved_to_west, running_on_east, said
+from controllers.test_flows_moves import MINUTE, RESCHEDULE, moved_message, moved_to_west, running_on_east, said
 from doubles import drills
-from doubles.jobs import job
+from doubles.jobs import condition, job
 from doubles.refusals import Refused, forbidden
 from doubles.world import RunningManager, World, manager_of, two_workers
 
@@ -233,3 +233,73 @@ async def test_copies_of_jobs_whose_worker_is_away_are_not_deleted_by_the_dozen(
         world.workers["west"].restore()
         await manager.settle(30 * MINUTE)
         assert [world.mirrors(f"job-{number}") for number in range(MANY)] == [["west"]] * MANY
+
+
+async def test_a_complete_copy_does_not_count_once_the_job_fails() -> None:
+    """It is stored, and users act by that: the copy that is back goes, and that is said (D7)."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await moved_to_west(world, manager)
+        world.controller("west").start("train")
+        await manager.settle(2)
+        target = condition("FailureTarget", world.management.clock.text(), reason="BackoffLimitExceeded")
+        pods = {"active": 0, "ready": 0, "failed": 7, "terminating": 1}
+        status = world.mirror("west")["status"]
+        world.controller("west").set("train", status | pods | {"conditions": [target]})
+        await manager.settle(2)
+        world.controller("east").complete("train")
+        world.workers["east"].restore()
+        await manager.settle(MINUTE)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        assert "Failed" not in world.conditions()
+        assert world.texts("EarlierCopyCompleted") == []
+        why = "that the Job fails was decided before"
+        text = f"a copy on east that said that it was complete does not count, and was deleted: {why}"
+        assert world.texts("EarlierCopyNotCounted") == [text]
+        ended = [target, condition("Failed", world.management.clock.text(), reason="BackoffLimitExceeded")]
+        world.controller("west").set("train", status | pods | {"terminating": 0, "conditions": ended})
+        await manager.settle(MINUTE)
+        assert world.conditions()["Failed"] == "BackoffLimitExceeded"
+
+
+async def moved_back_to_east(world: World, manager: RunningManager, **spec: Any) -> None:
+    """A Job that was moved away from east, and from there back: what it had left there is gone."""
+    await running_on_east(world, manager, **spec)
+    for lost, other in (("east", "west"), ("west", "east")):
+        world.workers[lost].go_down()
+        await manager.settle(16 * MINUTE)
+        world.controller(other).start("train")
+        await manager.settle(2)
+        world.workers[lost].restore()
+        await manager.settle(MINUTE)
+    assert (world.placed(), world.mirrors()) == ("east", ["east"])
+
+
+def secondary(manager: RunningManager) -> dict[str, float]:
+    counted = manager.metrics.registry.get_sample_value
+    of = {why: counted("jobmirror_secondary_mirrors_total", {"why": why}) for why in ("WorkerLost", "Recreated")}
+    return {why: count for why, count in of.items() if count}
+
+
+async def test_one_that_starts_over_where_it_had_left_a_copy_long_ago() -> None:
+    """It is said and counted as that, and not as a move from a lost worker."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await moved_back_to_east(world, manager, annotations={names.ON_MIRROR_LOSS: "Recreate"})
+        world.workers["east"].server.remove("jobs", "train")
+        await manager.settle(MINUTE)
+        assert world.mirrors() == ["east"]
+        text = "started over on east (move 3): its mirror there had vanished, and no pod of it runs"
+        assert (world.texts("MirrorRecreated"), len(world.texts("Moved"))) == ([text], 2)
+        assert secondary(manager) == {"WorkerLost": 2, "Recreated": 1}
+
+
+async def test_one_that_is_drained_from_where_it_had_left_a_copy_long_ago() -> None:
+    """Nothing of it is left there, and no second copy is counted."""
+    async with two_workers(policy=RESCHEDULE) as (world, manager):
+        await moved_back_to_east(world, manager)
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(5)
+        world.controller("east").suspend("train")
+        await manager.settle(20)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        assert secondary(manager) == {"WorkerLost": 2}
+        assert "east (uid" not in moved_message(world)

@@ -104,6 +104,10 @@ class StoredJob(msgspec.Struct, frozen=True):
         return self.verdict is not None
 
     @property
+    def is_failing(self) -> bool:
+        return self.verdict == conditions.FAILED
+
+    @property
     def moves(self) -> Moves:
         """How often it was moved, and what it left behind (D14)."""
         return parse_moves(_message(self.conditions, names.MOVED) or "") if names.MOVED in self.true else Moves()
