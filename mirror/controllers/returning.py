@@ -133,7 +133,7 @@ class Returning:
             self._t.recorder.event(regarding, WARNING, "SecondCopyDeleted", f"{text}: it was deleted")
         elif keeps := finalizers_text(found):
             self._kept[key] = regarding
-            text = f"the copy that was left on {worker.name} is being deleted{keeps}"
+            text = f"the copy that was left on {worker.name} is being deleted, and its pods may run until it is gone{keeps}"
             self._t.recorder.event(regarding, WARNING, "LeftBehindKept", text)
         else:
             self._report_deleted(worker.name, regarding)

@@ -269,7 +269,7 @@ class Sweeper:
         if is_same and self._is_others(kind, found):
             return None
         if is_same and self._handed_over.take(kind, found, worker.name):
-            return WhyGone.ELSEWHERE
+            return WhyGone.ABSENT
         if summary.mirror_uid == mirror.metadata.uid:
             return None
         if not is_same:

@@ -151,7 +151,8 @@ async def test_a_loser_that_finalizers_keep_is_not_gone() -> None:
         world.workers["east"].restore()
         await manager.settle(10 * MINUTE)
         assert world.mirror("east")["metadata"].get("deletionTimestamp")
-        text = "the copy that was left on east is being deleted; finalizers keep it: example.com/keep"
+        text = "the copy that was left on east is being deleted, and its pods may run until it is gone"
+        text = f"{text}; finalizers keep it: example.com/keep"
         assert (said(world, "LeftBehindKept"), said(world, "LeftBehindDeleted")) == ([(text, 1)], [])
         server.edit("jobs", "train", lambda body: body["metadata"].update(finalizers=None))
         await manager.settle(10)
@@ -303,3 +304,36 @@ async def test_one_that_is_drained_from_where_it_had_left_a_copy_long_ago() -> N
         assert (world.placed(), world.mirrors()) == ("west", ["west"])
         assert secondary(manager) == {"WorkerLost": 2}
         assert "east (uid" not in moved_message(world)
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["its copy went in a drain", "its copy is back"])
+async def test_a_management_cluster_that_is_restored_to_before_a_move(*, is_there: bool) -> None:
+    """The record counts: one copy runs, that which it names, or none, and then nobody knows how that ended (D2, D11)."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    async with manager_of(world, policy=RESCHEDULE) as manager:
+        uid = await running_on_east(world, manager)
+        snapshot = world.source()["status"]
+        if is_there:
+            world.workers["east"].go_down()
+            await manager.settle(16 * MINUTE)
+        else:
+            world.annotate_worker("east", drain="move-started")
+            await manager.settle(5)
+            world.controller("east").suspend("train")
+            await manager.settle(20)
+            world.annotate_worker("east", drain=None)
+        world.controller("west").start("train")
+        await manager.settle(5)
+        assert world.placed() == "west"
+    world.edit(lambda body: body.update(status=snapshot))
+    world.workers["east"].restore()
+    async with manager_of(world, policy=RESCHEDULE) as manager:
+        await manager.settle(10 * MINUTE)
+    if is_there:
+        assert (world.placed(), world.mirrors()) == ("east", ["east"])
+        assert world.mirror("east")["metadata"]["uid"] == uid
+        assert len(world.texts("SecondCopyDeleted")) == 1
+    else:
+        assert (world.conditions().get("Failed"), world.mirrors()) == ("MirrorLost", [])
