@@ -133,8 +133,8 @@ class Returning:
             self._t.recorder.event(regarding, WARNING, "SecondCopyDeleted", f"{text}: it was deleted")
         elif keeps := finalizers_text(found):
             self._kept[key] = regarding
-            text = f"the copy that was left on {worker.name} is being deleted, and its pods may run until it is gone{keeps}"
-            self._t.recorder.event(regarding, WARNING, "LeftBehindKept", text)
+            text = f"the copy that was left on {worker.name} is being deleted, and its pods may run until it is gone"
+            self._t.recorder.event(regarding, WARNING, "LeftBehindKept", text + keeps)
         else:
             self._report_deleted(worker.name, regarding)
         self.report_uncounted(worker, kind, found)

@@ -308,7 +308,7 @@ async def test_one_that_is_drained_from_where_it_had_left_a_copy_long_ago() -> N
 
 @pytest.mark.parametrize("is_there", [False, True], ids=["its copy went in a drain", "its copy is back"])
 async def test_a_management_cluster_that_is_restored_to_before_a_move(*, is_there: bool) -> None:
-    """The record counts: one copy runs, that which it names, or none, and then nobody knows how that ended (D2, D11)."""
+    """The record counts: that copy runs which it names, or none, and then nobody knows how that ended (D2, D11)."""
     world = World()
     for name in ("east", "west"):
         world.add_worker(name)
