@@ -20,11 +20,12 @@ from mirror.controllers.due_sweeps import DueSweeps
 from mirror.controllers.events import event_recorder, warn_about_source, warn_about_worker
 from mirror.controllers.history import History
 from mirror.controllers.leases import Leases
+from mirror.controllers.management_absence import ManagementAbsence
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
 from mirror.controllers.mirroring_settings import MirroringSettings
 from mirror.controllers.misspelt import Misspelt
-from mirror.controllers.move_turns import ManagementAbsence, MoveScope, MoveTurns
+from mirror.controllers.move_turns import MoveScope, MoveTurns
 from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
@@ -86,8 +87,7 @@ def build_mirroring(
     recorder = event_recorder(
         management, clock=environment.clock, log=environment.log, turn=state.queue.wait_until_quiet
     )
-    due = DueSweeps()
-    warn = partial(warn_about_source, recorder)
+    due, warn = DueSweeps(), partial(warn_about_source, recorder)
     unclaimed = Unclaimed(management, warn, managed_by=settings.managed_by, clock=environment.clock)
     vanishing = Vanishing(management, log=environment.log) if any(one.can_vanish for one in settings.kinds) else None
     doubt = vanishing.add if vanishing is not None else None
@@ -107,9 +107,10 @@ def build_mirroring(
     dependencies, rounds = _dependencies(settings, writes, registry)
     leases = Leases(writes, registry, ttl_seconds=settings.policy.fence_ttl_seconds)
     mirrors = MirrorWriter(writes, leases, dependencies)
-    returning = Returning(writes, mirrors, suspends=settings.suspends_losers)
+    warn_lost = partial(_warn_lost, registry, recorder)
+    returning = Returning(writes, mirrors, suspends=settings.suspends_losers, warn=warn_lost)
     namespaces = _namespace_policies(settings, writes)
-    moves = _move_turns(settings, state, absence, warn=partial(_warn_lost, registry, recorder))
+    moves = _move_turns(settings, state, absence, warn=warn_lost)
     return Mirroring(
         MirroringParts(
             state=state,

@@ -10,21 +10,15 @@ import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from mirror.kube.errors import ApiError, KubeError, ServerFailure
+from mirror.controllers.management_absence import ManagementAbsence
 from mirror.model.terms import CARRIED_OUT_SECONDS, NO_TERMS, Terms
 from mirror.placement.move_order import MoveOrder, Mover
-from mirror.runtime.clock import Clock
 from mirror.runtime.environment import Environment
 from mirror.sharding.share import EVERYTHING, Share
 from mirror.workers.known_workers import Workers
 
 AFTER_TAKING_OVER_SECONDS = CARRIED_OUT_SECONDS
 """A minute is what D14 wants as well."""
-AFTER_RETURN_SECONDS = 60.0
-AWAY_SECONDS = 10.0
-"""A watch that is cut off once is no absence."""
-ONE_ABSENCE_SECONDS = 45.0
-"""Two failures that are further apart are not of one absence: each attempt ends sooner."""
 TIMER_SECONDS = 0.002
 """A timer may come so much before its time."""
 FEWEST_LOST = 2
@@ -32,29 +26,8 @@ JUST_TOOK_OVER = "nothing is moved in the first minute of a new leader"
 WAS_AWAY = "nothing is moved in the first minute after the management cluster was unreachable"
 MOST_ARE_LOST = "nothing is moved while most workers are unreachable"
 MOST_OF_HOLDER_ARE_LOST = "nothing is moved while most workers of the manager that it is followed by are unreachable"
-
-
-class ManagementAbsence:
-    """Whether the management cluster was unreachable a moment ago: then it may be us who were cut off from workers."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._since = float("-inf")
-        self._failed_at = float("-inf")
-
-    def note(self, error: KubeError) -> None:
-        """An attempt to watch it has failed; an answer, whatever it says, is none."""
-        if isinstance(error, ApiError) and not isinstance(error, ServerFailure):
-            return
-        now = self._clock.monotonic()
-        if now - self._failed_at > ONE_ABSENCE_SECONDS:
-            self._since = now
-        self._failed_at = now
-
-    @property
-    def was_just_now(self) -> bool:
-        is_recent = self._clock.monotonic() < self._failed_at + AFTER_RETURN_SECONDS
-        return is_recent and self._failed_at - self._since >= AWAY_SECONDS
+_UNTIL_FEWER = "until fewer are"
+_UNTIL = {MOST_ARE_LOST: _UNTIL_FEWER, MOST_OF_HOLDER_ARE_LOST: _UNTIL_FEWER, WAS_AWAY: "until that is over"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +70,7 @@ class MoveTurns:
         # For the next turn, while somebody waits for it.
         self._timer: asyncio.TimerHandle | None = None
         self._is_reported = False
-        """Whether it was reported that moves are held since most workers are lost."""
+        """Whether it was reported that moves are held."""
 
     def begin_leading(self) -> None:
         """From now on this process may move."""
@@ -113,8 +86,8 @@ class MoveTurns:
             self._is_reported = False
             self._environment.metrics.moves_held.set(0)
 
-    def held(self, worker: str) -> str:
-        """Why nothing is moved from a worker now: it may be us who are cut off. Empty: nothing holds it."""
+    def held(self, worker: str, kind: str) -> str:
+        """Why nothing of a kind is moved from a worker now: it may be us who are cut off. Empty: nothing holds it."""
         if self._share.assigns:
             lost = self._workers.lost
             if _are_most(lost, self._workers.living):
@@ -124,7 +97,7 @@ class MoveTurns:
                 return MOST_OF_HOLDER_ARE_LOST
         if self._share.follows and self.settles_in_seconds > 0:
             return JUST_TOOK_OVER
-        return WAS_AWAY if self._absence is not None and self._absence.was_just_now else ""
+        return WAS_AWAY if self._absence is not None and self._absence.was_just_now(kind) else ""
 
     @property
     def settles_in_seconds(self) -> float:
@@ -142,18 +115,24 @@ class MoveTurns:
         living = (name for name in workers if name in workers.lost or name not in workers.unreachable)
         return theirs if _are_most(theirs, sum(holder_of(name) == holder for name in living)) else []
 
-    def _held_by_loss(self) -> dict[str, str]:
-        """Lost workers from which nothing is moved since so many are, as far as that is ours to judge, and why."""
-        if not self._share.assigns or len(lost := sorted(self._workers.lost)) < FEWEST_LOST:
+    def _held_for_long(self) -> dict[str, str]:
+        """Lost workers from which nothing is moved, as far as that is ours to judge, and why.
+
+        Not that we have just begun, or that the management cluster was away for a moment, which ends by itself.
+        """
+        if not self._share.assigns:
             return {}
+        lost = sorted(self._workers.lost)
         if _are_most(lost, self._workers.living):
             return dict.fromkeys(lost, MOST_ARE_LOST)
-        holders = dict.fromkeys(map(self._terms.holder, lost))
+        if self._absence is not None and self._absence.is_long:
+            return dict.fromkeys(lost, WAS_AWAY)
+        holders = dict.fromkeys(map(self._terms.holder, lost)) if len(lost) >= FEWEST_LOST else {}
         return {name: MOST_OF_HOLDER_ARE_LOST for holder in holders for name in self._most_of(holder)}
 
     def report(self) -> None:
-        """A move is held: where it is since most workers are lost, that is reported once, until it is over."""
-        held = self._held_by_loss()
+        """A move is held: where that may last, it is reported once, until it is over."""
+        held = self._held_for_long()
         if bool(held) == self._is_reported:
             return
         self._is_reported = bool(held)
@@ -161,7 +140,7 @@ class MoveTurns:
         if held:
             self._environment.log.warning("moves held", unreachable=len(held), workers=self._workers.living)
             for name, why in held.items():
-                self._warn(name, "MovesHeld", f"{why}; its Jobs stay with it until fewer are")
+                self._warn(name, "MovesHeld", f"{why}; its Jobs stay with it {_UNTIL[why]}")
 
     def report_end(self) -> None:
         """Nobody may want to move any more: what was reported ends when it is over."""

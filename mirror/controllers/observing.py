@@ -114,7 +114,7 @@ class Observer:
             sight, fence = self._fence_of(source, sight, memory, own, is_wanted=is_fenced)
         is_moving = is_to_be_moved(source, sight, self._policy, on_loss, fence)
         request = request_in(source.stored.status) if self._has_others else None
-        held = self._held(sight, request, is_moving=is_moving)
+        held = self._held(source.kind, sight, request, is_moving=is_moving)
         if concerns_lease and not is_moving:
             is_moving = has_ended_by_lease(source, own if sight is not None and sight.is_reachable else None, memory)
         refused_now, retry = _refused_now(source, memory), self._retry_of(source, worker, sight, own, memory, on_loss)
@@ -174,13 +174,13 @@ class Observer:
             settles_in_seconds=self._moves.settles_in_seconds,
         )
 
-    def _held(self, sight: WorkerSight | None, request: MoveRequest | None, *, is_moving: bool) -> str:
+    def _held(self, kind: Kind, sight: WorkerSight | None, request: MoveRequest | None, *, is_moving: bool) -> str:
         """Why it is not moved from its worker now, nor another one given to it that is requested."""
         if sight is None:
             return ""
         if request is not None and self._state.share.assigns:
-            return self._moves.held(sight.name) if request.why in BY_POLICY else ""
-        return self._moves.held(sight.name) if is_moving and not sight.is_gone else ""
+            return self._moves.held(sight.name, kind.name) if request.why in BY_POLICY else ""
+        return self._moves.held(sight.name, kind.name) if is_moving and not sight.is_gone else ""
 
     def _retry_of(
         self,

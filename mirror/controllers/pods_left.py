@@ -10,6 +10,7 @@ from mirror.decide.recreating import is_to_start_over
 from mirror.decide.snapshot import PodsLeft, Snapshot
 from mirror.kinds.asking import was_retried
 from mirror.kube.errors import Forbidden
+from mirror.kube.objects import Object
 from mirror.kube.resources import PODS
 from mirror.kube.watch import list_pages
 from mirror.workers.worker import Worker
@@ -37,12 +38,19 @@ async def note_start(context: WriteContext, seen: Snapshot, worker: Worker, mirr
     """
     if not seen.source.kind.counts_pods or (worker.pods is None and not is_to_start_over(seen.source)):
         return
-    namespace, selector = worker.namespace_of(seen.key.namespace), f"{JOB_UID}={mirror_uid}"
-    pages = list_pages(worker.client, PODS, namespace=namespace, label_selector=selector, limit=1, metadata_only=True)
+    namespace, own = worker.namespace_of(seen.key.namespace), _own_selector(seen)
+    pages = list_pages(
+        worker.client,
+        PODS,
+        namespace=namespace,
+        label_selector=own or f"{JOB_UID}={mirror_uid}",
+        limit=500 if own else 1,
+        metadata_only=True,
+    )
     async with aclosing(pages) as listed:
         with suppress(Forbidden):
             async for page in listed:
-                if page.objects:
+                if any(not own or _may_be_of(one, uid=mirror_uid) for one in page.objects):
                     context.state.memories.set(seen.source.uid, ran=mirror_uid)
                     return
 
@@ -67,13 +75,28 @@ async def count_pods_left(context: WriteContext, seen: Snapshot, worker: Worker)
     context.state.memories.set(uid, pods_left=found)
 
 
+def _own_selector(seen: Snapshot) -> str:
+    """Where its user wrote one (``manualSelector``), its pods have neither label above; empty: they have."""
+    source = seen.source
+    selector = source.kind.pod_selectors(source.found)[0]
+    return "" if source.uid in selector else selector
+
+
+def _may_be_of(pod: Object, *, uid: str = "", name: str = "") -> bool:
+    """Not one that another controls, by its uid or name; those that were orphaned tell of nobody."""
+    owners = [one for one in pod.metadata.owner_references or () if one.controller]
+    return not owners or any(one.uid == uid or one.name == name for one in owners)
+
+
 async def _count(worker: Worker, seen: Snapshot) -> int:
     """Of the first page that has some: it matters whether there are any."""
     namespace = worker.namespace_of(seen.key.namespace)
-    selector = f"{JOB_NAME}={seen.key.name}"
+    own, name = _own_selector(seen), seen.key.name
+    selector = own or f"{JOB_NAME}={name}"
     async with aclosing(list_pages(worker.client, PODS, namespace=namespace, label_selector=selector)) as pages:
         async for page in pages:
-            count = sum(one.status_dict().get("phase") not in ENDED for one in page.objects)
+            found = [one for one in page.objects if not own or _may_be_of(one, name=name)]
+            count = sum(one.status_dict().get("phase") not in ENDED for one in found)
             if count:
                 return count
     return 0

@@ -15,7 +15,8 @@ def report_move(context: WriteContext, seen: Snapshot) -> None:
     if not stored.waits_after_move or stored.is_leaving or told == now:
         return
     memories.set(uid, moves_told=now)
-    if (moves.left_behind or moves.is_start_over) and told[0] != moves.count:  # else it was refused where it was to go
+    is_second = moves.is_start_over or any(one.worker != moves.to for one in moves.left_behind)  # there it goes first
+    if is_second and told[0] != moves.count:  # else it was refused where it was to go
         context.environment.metrics.secondary_mirrors.labels(moves.why).inc()
     anew = "; what ran so far runs again" if stored.has_seed and not is_to_be_seeded(seen) else ""
     context.record_event(seen, "MirrorRecreated" if moves.is_start_over else "Moved", moves.event + anew)

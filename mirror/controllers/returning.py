@@ -1,5 +1,6 @@
 """Copies that were left on a worker when their source was moved from it, once the worker is back (D14).
 
+So are those that a worker has again although their source went elsewhere, since it was restored from a backup.
 Called by ``sweeping`` for each of them, in the worker's own lane. A Complete one may win, which the source's key
 decides (``decide.moving.take_returned_completion``); every other one is deleted, by uid and version: one that ends
 meanwhile is looked at again.
@@ -7,12 +8,17 @@ meanwhile is looked at again.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+
 from mirror.batch import conditions, times, views
-from mirror.controllers.refusing import was_certainly_not_done
+from mirror.controllers.refusing import is_refusal, refusal_text, was_certainly_not_done
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
+from mirror.decide.following import finalizers_text
+from mirror.decide.identity import has_labels, own_labels
 from mirror.decide.moving import is_completed_copy, why_uncounted
-from mirror.kinds.asking import was_moved
+from mirror.kinds.asking import manager_of, was_moved
 from mirror.kinds.base import Kind, StatusSummary
 from mirror.kinds.queueing import queue_of
 from mirror.kube import requests
@@ -33,14 +39,25 @@ LATE_SECONDS = 2.0
 class Returning:
     """Judges them by what both clusters say now, not by caches."""
 
-    def __init__(self, context: WriteContext, mirrors: MirrorWriter, *, suspends: bool = False) -> None:
+    def __init__(
+        self,
+        context: WriteContext,
+        mirrors: MirrorWriter,
+        *,
+        suspends: bool = False,
+        warn: Callable[[str, str, str], None] = lambda worker, reason, text: None,
+    ) -> None:
         """``suspends``: those that lose stay, suspended, where they can and unless their name is needed.
 
         It is the setting ``workers.losers``; which cannot, says ``must_go``.
+        ``warn``: about a worker, with a reason and a text.
         """
         self._t = context
         self._suspends = suspends
+        self._warn = warn
         self.mirrors = mirrors
+        # Those that we have deleted and finalizers keep, with their sources; until they are gone, or their worker.
+        self._kept: dict[MirrorKey, Regarding] = {}
 
     async def settle(self, worker: Worker, kind: Kind, mirror: Object) -> None:
         """Have it count, or delete it; nothing is done where the source says that it is not left behind any more.
@@ -57,7 +74,8 @@ class Returning:
             judged = await self._judge(worker, kind, mirror)
             if judged is not None:
                 may_go = True
-                await self._delete(worker, kind, *judged)
+                async with self._told(worker, kind, judged[0], "deleted"):
+                    await self._delete(worker, kind, *judged)
         except KubeError as error:
             is_refused = isinstance(error, ApiError) and not isinstance(error, ServerFailure)
             if is_refused or was_certainly_not_done(error):
@@ -79,7 +97,10 @@ class Returning:
             return None  # deleted meanwhile: its own key, or the sweep, asks for it
         summary = kind.summary(source)
         is_same_source = source.metadata.uid == mirror.labels.get(names.SOURCE_UID)
-        if not is_same_source or not is_left_behind_on(worker.name, mirror, summary):
+        if not is_same_source:
+            return None
+        is_second = not is_left_behind_on(worker.name, mirror, summary)
+        if is_second and not await self._is_second_now(worker, kind, source, mirror):
             return None
         get = requests.get(kind.resource, metadata.name, namespace=metadata.namespace)
         try:
@@ -94,13 +115,16 @@ class Returning:
             return None
         if found.metadata.deletion_timestamp is not None or not self._is_left(worker, kind, source, found):
             return None
+        if is_second and not self.is_second(worker, kind, source, found):
+            return None  # it has ended meanwhile
         is_completed = any(is_completed_copy(kind, source, left, found) for left in summary.left_behind)
         if is_completed and not summary.is_finished:
             t.state.intake.add(SourceKey(kind.name, namespace, metadata.name))
             return None
         self._report_breach(worker, kind, source, found, summary.left_behind)
         if self._suspends and summary.placed != worker.name and not must_go(kind, found):
-            await self._suspend(worker, kind, source, found)
+            async with self._told(worker, kind, source, "suspended"):
+                await self._suspend(worker, kind, source, found)
             return None
         return source, found
 
@@ -109,9 +133,91 @@ class Returning:
         key = MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name)
         await self.mirrors.delete(worker, key, metadata.uid, because=because, version=metadata.resource_version)
         self._t.environment.metrics.worker(worker.name).left_behind_deleted.inc()
-        text = f"the copy that was left on {worker.name} was deleted"
-        self._t.recorder.event(Regarding.of(kind.resource, source), NORMAL, "LeftBehindDeleted", text)
+        regarding, summary = Regarding.of(kind.resource, source), kind.summary(source)
+        if not is_left_behind_on(worker.name, found, summary):
+            text = f"a copy on {worker.name}, which the Job has left for {summary.placed}, may have run beside it"
+            self._t.recorder.event(regarding, WARNING, "SecondCopyDeleted", f"{text}: it was deleted")
+        elif keeps := finalizers_text(found):
+            self._kept[key] = regarding
+            text = f"the copy that was left on {worker.name} is being deleted, and its pods may run until it is gone"
+            self._t.recorder.event(regarding, WARNING, "LeftBehindKept", text + keeps)
+        else:
+            self._report_deleted(worker.name, regarding)
         self.report_uncounted(worker, kind, found)
+
+    def note_gone(self, key: MirrorKey) -> None:
+        """Nothing has this name on the worker any more: what finalizers had kept is deleted."""
+        if (regarding := self._kept.pop(key, None)) is not None:
+            self._report_deleted(key.worker, regarding)
+
+    def keep_only(self, workers: Collection[str]) -> None:
+        """Others are not registered any more: what becomes of copies there nobody will know."""
+        for key in [one for one in self._kept if one.worker not in workers]:
+            del self._kept[key]
+
+    def _report_deleted(self, worker: str, regarding: Regarding) -> None:
+        self._t.recorder.event(
+            regarding, NORMAL, "LeftBehindDeleted", f"the copy that was left on {worker} was deleted"
+        )
+
+    @asynccontextmanager
+    async def _told(self, worker: Worker, kind: Kind, source: Object, done: str) -> AsyncIterator[None]:
+        """A worker that refuses it leaves two that run: that is said where users look, and where operators do."""
+        try:
+            yield
+        except ApiError as error:
+            if is_refusal(error):
+                why = refusal_text(error)
+                text = f"the copy that was left on {worker.name} may still run: it is not {done}"
+                regarding = Regarding.of(kind.resource, source)
+                self._t.recorder.event(
+                    regarding, WARNING, "LeftBehindNotDeleted", f"{text}, since the worker refuses that: {why}"
+                )
+                what = "delete" if done == "deleted" else "suspend"
+                text = f"copies of Jobs that were moved stay on this worker, which refuses to {what} them: {why}"
+                self._warn(worker.name, "MirrorNotDeleted", text)
+            raise
+
+    def is_second(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> bool:
+        """Whether an object runs here, by caches, although its source is elsewhere and needs it no more (D2).
+
+        That has ended, or its own mirror is there: else this may be the only one. A management cluster that was
+        restored says what was so before: then this one is its own, or that one is gone, and nothing is certain.
+        """
+        summary, t = kind.summary(source), self._t
+        labels = own_labels(mirror)
+        is_ours = labels.get(names.SOURCE_UID) == source.metadata.uid and has_labels(
+            labels, origin=t.state.transform.origin, management_uid=t.state.transform.management_uid
+        )
+        if summary.placed in (None, worker.name) or not is_ours or kind.records_by_annotation:
+            return False
+        if summary.mirror_uid == mirror.metadata.uid or kind.summary(mirror).is_finished:
+            return False
+        return summary.is_finished or self._has_own_mirror(kind, source, summary)
+
+    def _has_own_mirror(self, kind: Kind, source: Object, summary: StatusSummary) -> bool:
+        there, metadata = self._t.state.workers.get(summary.placed or ""), source.metadata
+        if there is None or not there.is_reachable or not summary.mirror_uid:
+            return False
+        found = there.mirrors_of(kind).metadata_of(there.namespace_of(metadata.namespace), metadata.name)
+        return found is not None and found.uid == summary.mirror_uid and found.deletion_timestamp is None
+
+    async def _is_second_now(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> bool:
+        """The same, of a source as it is now, and by what the other worker says now."""
+        summary, metadata, manager = kind.summary(source), source.metadata, manager_of(kind, source)
+        if manager not in (None, self._t.state.manager) or metadata.deletion_timestamp is not None:
+            return False
+        if not self.is_second(worker, kind, source, mirror):
+            return False
+        there = self._t.state.workers.get(summary.placed or "")
+        if summary.is_finished or there is None:
+            return summary.is_finished
+        namespace = there.namespace_of(metadata.namespace)
+        try:
+            found = await there.client.send_object(requests.get(kind.resource, metadata.name, namespace=namespace))
+        except NotFound:
+            return False
+        return found.metadata.uid == summary.mirror_uid and found.metadata.deletion_timestamp is None
 
     def report_uncounted(self, worker: Worker, kind: Kind, found: Object) -> None:
         """What was deleted where a copy was left said that it was Complete, and somebody may have made that up (D1)."""
@@ -132,7 +238,7 @@ class Returning:
         known = self._t.state.sources.of(kind).get(source.metadata.namespace, source.metadata.name)
         if known is None or known.metadata.uid != source.metadata.uid or known.version < source.version:
             return True
-        return is_left_behind_on(worker.name, found, kind.summary(known))
+        return is_left_behind_on(worker.name, found, kind.summary(known)) or self.is_second(worker, kind, known, found)
 
     async def _suspend(self, worker: Worker, kind: Kind, source: Object, found: Object) -> None:
         """Its pods end, and what is there of it stays to be looked at."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from mirror.controllers.due_sweeps import DueSweeps
-from mirror.controllers.events import warn_about_source, warn_about_worker
+from mirror.controllers.events import warn_about_source
 from mirror.controllers.handed_over import HandedOver
 from mirror.controllers.record_claims import is_unconfirmed
 from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.returning import Returning, is_left_behind_on
 from mirror.controllers.state import MirroringState
+from mirror.controllers.sweep_reports import SweepReports, WhyGone
 from mirror.decide.identity import has_labels, is_of_another_cluster, own_labels
 from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mirror, is_too_many
 from mirror.kinds.asking import manager_of
@@ -25,7 +26,6 @@ from mirror.kube.errors import ApiError, KubeError, NotFound
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey
-from mirror.model.text import clean
 from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.slices import in_slices
 from mirror.workers.registry import Registry
@@ -33,7 +33,6 @@ from mirror.workers.worker import Worker
 
 ASKED_AT_ONCE = 8
 CREATING_LOOK_SECONDS = 1.0
-LONGEST_NAMED = 120
 
 
 @dataclass(slots=True)
@@ -45,6 +44,15 @@ class _Judged:
     """Of another management cluster."""
     certain: list[tuple[Kind, Object]] = field(default_factory=list)
     doubtful: list[tuple[Kind, Object]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """A mirror that has no source here, and why."""
+
+    kind: Kind
+    mirror: Object
+    why: WhyGone
 
 
 class Sweeper:
@@ -69,18 +77,14 @@ class Sweeper:
         self._log = state.environment.log
         self._metrics = state.environment.metrics
         self._registry = registry
+        self._reports = SweepReports(registry, recorder, state.environment, origin=state.transform.origin)
         self._due = due
         self._mirrors = returning.mirrors
         self._returning = returning
         self._intake = state.intake
-        self._recorder = recorder
         self._sweeping: set[str] = set()
         # A slice of each of a thousand workers in one turn of the event loop would be all of them.
         self._judging = asyncio.Lock()
-        # The uids of the mirrors that the last sweep of a worker left, since they were too many; of workers that exist.
-        self._halted: dict[str, frozenset[str]] = {}
-        # Workers whose mirrors of another management cluster were reported; of workers that exist.
-        self._shared: set[str] = set()
         self._unrecorded = asyncio.Event()
 
     async def wait_for_unrecorded(self) -> None:
@@ -92,6 +96,8 @@ class Sweeper:
         """Judge one mirror; what is uncertain is left to the sweep."""
         worker, kind = self._registry.workers.get(key.worker), self._sources.kinds[key.kind]
         mirror = worker.mirrors_of(kind).get(key.namespace, key.name) if worker else None
+        if mirror is None:
+            self._returning.note_gone(key)
         if worker is None or mirror is None or not worker.is_reachable:
             return None
         if self._mirrors.is_creating(key):
@@ -101,12 +107,13 @@ class Sweeper:
             await self._returning.settle(worker, kind, mirror)
             return None
         if right is MirrorVerdict.CHECK_LIVE and self._has_namesake(worker, kind, mirror):
-            right = MirrorVerdict.DELETE if await self._source_is_gone(worker, kind, mirror) else MirrorVerdict.KEEP
+            why = await self._why_gone(worker, kind, mirror)
+            right = MirrorVerdict.DELETE if why is not None else MirrorVerdict.KEEP
         if right is MirrorVerdict.DELETE and self._may_go(worker, kind, mirror):
             try:
                 await self._delete(worker, kind, mirror, because="its source is gone")
             except ApiError as error:
-                self._report_refused(worker, [refusal_text(error)] if is_refusal(error) else [])
+                self._reports.refused(worker, [refusal_text(error)] if is_refusal(error) else [])
                 raise
         return None
 
@@ -139,9 +146,8 @@ class Sweeper:
                     self._due.add_all(self._registry.workers)
                     self._registry.forget_unused()
                     scope.create_task(self._shrink(), name="shrink")
-                    for name in self._halted.keys() - self._registry.workers.keys():
-                        del self._halted[name]
-                    self._shared &= self._registry.workers.keys()
+                    self._reports.keep_only(self._registry.workers.keys())
+                    self._returning.keep_only(self._registry.workers.keys())
                 for name in self._due.take(except_for=self._sweeping):
                     worker = self._registry.workers.get(name)
                     if worker is not None and worker.is_reachable:
@@ -164,23 +170,23 @@ class Sweeper:
         async with self._judging:
             found = await self._judged(worker)
             await asyncio.sleep(0)  # each has a turn of its own, however few mirrors it has
-        self._report_others(worker, found.others)
+        self._reports.others(worker, found.others)
         certain, mirrors = found.certain, found.count - len(found.others)
         try:
             going = await self._confirmed(worker, found.doubtful, mirrors)
             is_halted = is_too_many(len(going), mirrors)
             self._metrics.worker(worker.name).sweep_held_back.set(len(going) if is_halted else 0)
             if is_halted:
-                self._halt(worker, [mirror for _, mirror in going], mirrors)
+                self._reports.halted(worker, {one.mirror.metadata.uid: one.why for one in going}, mirrors)
                 going = []
             else:
-                self._halted.pop(worker.name, None)
+                self._reports.not_halted(worker)
             refused = [
                 await self._sweep_away(worker, kind, mirror)
-                for kind, mirror in (*certain, *going)
+                for kind, mirror in (*certain, *((one.kind, one.mirror) for one in going))
                 if self._may_go(worker, kind, mirror)
             ]
-            self._report_refused(worker, [text for text in refused if text])
+            self._reports.refused(worker, [text for text in refused if text])
         except KubeError as error:
             self._log.warning("sweep not finished", worker=worker.name, error=error)
 
@@ -219,96 +225,59 @@ class Sweeper:
         self._metrics.worker(worker.name).sweep_deleted.inc()
         return ""
 
-    def _report_refused(self, worker: Worker, refusals: list[str]) -> None:
-        """Their sources are gone, so that nobody but the operator can be told: their pods go on running."""
-        if refusals and (origin := self._registry.origin_of(worker.name)) is not None:
-            text = f"mirrors whose Job is gone stay on this worker, which refuses to delete them: {refusals[0]}"
-            warn_about_worker(self._recorder, origin, "MirrorNotDeleted", text)
-
-    def _halt(self, worker: Worker, going: list[Object], mirrors: int) -> None:
-        before, now = self._halted.get(worker.name, ()), frozenset(mirror.metadata.uid for mirror in going)
-        self._halted[worker.name], count = now, len(going)
-        if len(before) == count:
-            return
-        self._metrics.worker(worker.name).sweep_halted.inc()
-        text = (
-            f"{count} of {mirrors} mirrors on this worker have no source: more than one sweep may delete; "
-            f"none was deleted. If their sources are really gone, delete them there (label {names.ORIGIN})"
-        )
-        self._log.error("sweep halted", worker=worker.name, count=count, mirrors=mirrors)
-        if (origin := self._registry.origin_of(worker.name)) is not None:
-            warn_about_worker(self._recorder, origin, "SweepHalted", text)
-
-    def _report_others(self, worker: Worker, found: list[Object]) -> None:
-        """Once for each worker: another management cluster uses our origin there, by mistake."""
-        if not found:
-            self._shared.discard(worker.name)
-        elif worker.name not in self._shared:
-            self._shared.add(worker.name)
-            others = sorted({one.labels[names.MANAGEMENT_UID] for one in found})
-            text = (
-                f"{len(found)} mirrors on this worker have our origin {self._transform.origin} and are of another "
-                f"management cluster ({clean(', '.join(others), longest=LONGEST_NAMED)}): they are left alone. "
-                "Give each management cluster an origin of its own (setting origin)"
-            )
-            self._log.error("origin shared", worker=worker.name, count=len(found), management_uids=others[:3])
-            if (origin := self._registry.origin_of(worker.name)) is not None:
-                warn_about_worker(self._recorder, origin, "OriginShared", text)
-
-    async def _confirmed(
-        self, worker: Worker, doubtful: list[tuple[Kind, Object]], mirrors: int
-    ) -> list[tuple[Kind, Object]]:
+    async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]], mirrors: int) -> list[_Going]:
         """Those whose source the management cluster itself says is not there; never on a refusal to answer.
 
         What a halted sweep has asked for counts without being asked for again, as long as it is enough to halt this
         one, too: whoever makes objects on a worker must not make requests here. What is to go was asked for just now.
         """
-        known = self._halted.get(worker.name, frozenset())
+        known = self._reports.halted_on(worker.name)
         left = [one for one in doubtful if one[1].metadata.uid in known]
         going = await self._gone_of(worker, [one for one in doubtful if one[1].metadata.uid not in known])
         if is_too_many(len(going) + len(left), mirrors):
-            return going + left
+            return going + [_Going(kind, mirror, known[mirror.metadata.uid]) for kind, mirror in left]
         return going + await self._gone_of(worker, left)
 
-    async def _gone_of(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
+    async def _gone_of(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[_Going]:
         gate = asyncio.Semaphore(ASKED_AT_ONCE)
 
-        async def ask(kind: Kind, mirror: Object) -> bool:
+        async def ask(kind: Kind, mirror: Object) -> WhyGone | None:
             async with gate:
-                return await self._source_is_gone(worker, kind, mirror)
+                return await self._why_gone(worker, kind, mirror)
 
         async with asyncio.TaskGroup() as scope:
             asked = [scope.create_task(ask(*one), name="ask for a source") async for one in in_slices(doubtful)]
-        return [one for one, task in zip(doubtful, asked, strict=True) if task.result()]
+        found = [(*one, task.result()) for one, task in zip(doubtful, asked, strict=True)]
+        return [_Going(kind, mirror, why) for kind, mirror, why in found if why is not None]
 
-    async def _source_is_gone(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
+    async def _why_gone(self, worker: Worker, kind: Kind, mirror: Object) -> WhyGone | None:
+        """Why a mirror has no source here, by what the management cluster says now; None: it has one."""
         namespace = worker.source_namespace_of(mirror.metadata.namespace)
         if namespace is None:
-            return False  # made under another prefix: not judged by guessing
+            return None  # made under another prefix: not judged by guessing
         try:
             found = await self._management.send_object(
                 requests.get(kind.resource, mirror.metadata.name, namespace=namespace)
             )
         except NotFound:
-            return await self._is_kind_served(kind) and not self._has_source_elsewhere(kind, mirror)
+            is_gone = await self._is_kind_served(kind) and not self._has_source_elsewhere(kind, mirror)
+            return WhyGone.ABSENT if is_gone else None
         except KubeError as error:
             self._log.warning("source lookup failed", source=f"{namespace}/{mirror.metadata.name}", error=error)
-            return False
-        summary = kind.summary(found)
-        if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._is_others(kind, found):
-            return False
-        if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._handed_over.take(
-            kind, found, worker.name
-        ):
-            return True
+            return None
+        summary, is_same = kind.summary(found), found.metadata.uid == mirror.labels.get(names.SOURCE_UID)
+        if is_same and self._is_others(kind, found):
+            return None
+        if is_same and self._handed_over.take(kind, found, worker.name):
+            return WhyGone.ABSENT
         if summary.mirror_uid == mirror.metadata.uid:
-            return False
-        if found.metadata.uid != mirror.labels.get(names.SOURCE_UID):
-            return True
+            return None
+        if not is_same:
+            return WhyGone.ABSENT
         if summary.placed is None:
             self._unrecorded.set()
         is_over = summary.is_finished and kind.summary(mirror).is_finished
-        return summary.placed not in (None, worker.name) and not is_over
+        return WhyGone.ELSEWHERE if summary.placed not in (None, worker.name) and not is_over else None
 
     def _is_others(self, kind: Kind, found: Object) -> bool:
         """Whether others may know better: another manager has placed it (D2), or its record is in doubt (D25)."""
@@ -389,9 +358,13 @@ class Sweeper:
                 ),
                 is_recorded=is_recorded,
                 is_recorded_gone=self._memories.is_gone(mirror.metadata.uid),
-                is_left_behind=bool(exists and summary and is_left_behind_on(worker.name, mirror, summary)),
+                is_left_behind=found is not None and exists and self._is_left(worker, kind, found, mirror),
             )
         )
+
+    def _is_left(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> bool:
+        is_left = is_left_behind_on(worker.name, mirror, kind.summary(source))
+        return is_left or self._returning.is_second(worker, kind, source, mirror)
 
 
 def _key(worker: Worker, kind: Kind, mirror: Object) -> MirrorKey:

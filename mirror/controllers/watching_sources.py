@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from mirror.controllers.move_turns import ManagementAbsence
+from mirror.controllers.management_absence import ManagementAbsence
 from mirror.controllers.routes import Routes
 from mirror.controllers.state import MirroringState
 from mirror.kinds.base import Kind
@@ -32,20 +32,8 @@ def source_informers(
     absence: ManagementAbsence,
     namespaces: Sequence[str],
 ) -> Informers:
-    """One watch for each kind, or for each kind and namespace.
-
-    Of a slot's workers, those that are placed on them alone, or left a copy there; one that goes elsewhere without one
-    is missing then (S1). One without a record whose mirror is here is ours, too: nobody else can know where it is.
-    """
-
-    def accepts(kind: Kind, found: Object) -> bool:
-        if not routes.is_ours(kind, found):
-            return False
-        summary = kind.summary(found)
-        placed, left_on = summary.placed, [left.worker for left in summary.left_behind]
-        return share.keeps(placed, left_on) or (placed is None and _has_mirror(state.workers, kind, found))
-
-    share = state.share
+    """One watch for each kind, or for each kind and namespace."""
+    accepts = routes.is_ours if state.share.assigns else partial(_is_of_slot, state, routes)
     log, kinds = state.environment.log, state.sources.kinds
     refusals, discovery = WatchRefusals(log), _discovery(management, kinds, log)
 
@@ -53,7 +41,7 @@ def source_informers(
         what = resource_name(kind) + (f" in namespace {namespace}" if namespace else "")
 
         def on_trouble(error: KubeError) -> None:
-            absence.note(error)
+            absence.note(kind.name, error)
             refusals.on_trouble(what, error)
 
         usual = InformerHooks(
@@ -67,16 +55,22 @@ def source_informers(
         wait = partial(discovery.wait_until_served, kind.resource)
         return replace(usual, on_absent=partial(_warn_absent, log, kind), wait_until_served=wait)
 
+    def informer_of(kind: Kind, namespace: str | None) -> Informer:
+        informer = Informer(
+            Scope(kind.resource, namespace),
+            state.sources.of(kind),
+            client=lambda: management,
+            hooks=hooks_of(kind, namespace),
+            wanted=Filter(accept=partial(accepts, kind)),
+            relist=RELIST,
+        )
+        if kind.can_move:
+            absence.follow(kind.name, lambda: informer.silent_for_seconds)
+        return informer
+
     return Informers(
         {
-            f"{kind.resource.plural} {number}": Informer(
-                Scope(kind.resource, namespace),
-                state.sources.of(kind),
-                client=lambda: management,
-                hooks=hooks_of(kind, namespace),
-                wanted=Filter(accept=partial(routes.is_ours if share.assigns else accepts, kind)),
-                relist=RELIST,
-            )
+            f"{kind.resource.plural} {number}": informer_of(kind, namespace)
             for kind in kinds
             for number, namespace in enumerate(namespaces or (None,))
         },
@@ -95,6 +89,18 @@ def _discovery(management: Client, kinds: Kinds, log: Log) -> Discovery | None:
 
 def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:
     log.warning("kind not served on the management cluster", kind=kind.name, error=error)
+
+
+def _is_of_slot(state: MirroringState, routes: Routes, kind: Kind, found: Object) -> bool:
+    """Whether a source is placed on a slot's workers, or left a copy there; one that goes elsewhere is missing (S1).
+
+    One without a record whose mirror is here is ours, too: nobody else can know where it is.
+    """
+    if not routes.is_ours(kind, found):
+        return False
+    summary = kind.summary(found)
+    placed, left_on = summary.placed, [left.worker for left in summary.left_behind]
+    return state.share.keeps(placed, left_on) or (placed is None and _has_mirror(state.workers, kind, found))
 
 
 def _has_mirror(workers: Workers, kind: Kind, source: Object) -> bool:

@@ -145,7 +145,8 @@ def move_to(seen: Snapshot, to: str, request: MoveRequest, *, because: str = "")
     """Take the record from its worker, and give it to this one, in one write."""
     source, east = seen.source, seen.source.placed or ""
     left, is_drained = request.left_on(east, seen.recorded_uid), request.why is Why.DRAINED
-    moves = source.stored.moves.moved(east, to, left)
+    # Whose mirror there is known had none before it in the way; what is drained is moved once that is gone.
+    moves = source.stored.moves.moved(east, to, left, is_gone=is_drained and bool(seen.recorded_uid))
     status = source.stored.moved_status(moves, seen.now, is_drained=is_drained, because=because)
     if status is None:
         why = "what is stored in its status allows no move"
@@ -216,7 +217,11 @@ def is_completed_copy(kind: Kind, source: Object, left: LeftBehind, found: Objec
 def why_uncounted(kind: Kind, source: Object, left: LeftBehind, found: Object) -> str:
     """Why what an object says is not the end of its source: by its uid and our labels it is not what was left (D1).
 
-    Or it never heard that an elastic Job was scaled up, and has not done what that wants. Empty: nothing is amiss.
+    Or it never heard that an elastic Job was scaled up, and has not done what that wants; or the Job fails already, and
+    what is stored of that stays (D7). Empty: nothing is amiss.
+
+    Raises:
+        BadAnswer: the source cannot be decoded.
     """
     if not left.uid:
         return "which copy was left there is not known"
@@ -224,6 +229,8 @@ def why_uncounted(kind: Kind, source: Object, left: LeftBehind, found: Object) -
         return "it is another one than was left there"
     if found.labels.get(names.SOURCE_UID) != source.metadata.uid:
         return "its labels were changed there"
+    if kind.stored(source).is_failing:
+        return "that the Job fails was decided before"
     wanted, has = kind.progress(source).completions, kind.progress(found).completions
     return "" if wanted is None or (has is not None and has >= wanted) else "it was to complete less than is wanted now"
 

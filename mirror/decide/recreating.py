@@ -79,7 +79,7 @@ def _begin(seen: Snapshot, worker: str) -> Plan:
     """In one write: nothing of it is known to run, and it has no mirror."""
     stored = seen.source.stored
     because = f"the mirror on worker {worker} has vanished"
-    status = stored.moved_status(stored.moves.moved(worker, worker, None), seen.now, because=because)
+    status = stored.moved_status(stored.moves.moved(worker, worker, None, is_gone=True), seen.now, because=because)
     if status is None:
         why = "what is stored in its status does not allow it to start over"
         write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))

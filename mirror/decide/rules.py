@@ -49,7 +49,7 @@ from mirror.decide.terms import touch_record
 from mirror.decide.trusting import trust_record
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.asking import annotates_apart
-from mirror.model import names
+from mirror.model import fences, moves, names
 from mirror.model.loss_texts import lost_worker_text
 from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
 from mirror.sharding.share import Part
@@ -184,6 +184,10 @@ def restore_erased_record(seen: Snapshot) -> Plan | None:
         if left.uid:
             status = stored.mirrored_status(status, left.uid, seen.now)
         status = stored.returned_status(status, found_on, stored.moves.undone(found_on), seen.now)
+        if left.promise == moves.FENCED:
+            status = fences.with_mark(
+                status, fences.FENCED
+            )  # the lease that it had there has ended: it can be moved again
     # Of no term: what was created there was not so for this record (S6).
     write, later = source_write(seen, status=status, records=found_on)
     return Plan(f"its mirror was found on {seen.assignment.found_on}", write, later)

@@ -21,6 +21,11 @@ class MovableSource(RetryableSource, Protocol):
         ...
 
     @property
+    def is_failing(self) -> bool:
+        """Whether it is decided that it fails."""
+        ...
+
+    @property
     def moves(self) -> Moves:
         """How often it was moved, and what it left behind."""
         ...
@@ -86,6 +91,10 @@ class UnmovableSource(UnretryableSource, ABC):
     @property
     def has_verdict(self) -> bool:
         return self.is_finished
+
+    @property
+    def is_failing(self) -> bool:
+        return False  # unless it has failed
 
     @property
     def moves(self) -> Moves:

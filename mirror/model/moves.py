@@ -12,6 +12,7 @@ import msgspec
 MOST_LEFT_BEHIND = 100
 _MOVED = re.compile(r"move (?P<count>[0-9]{1,6}), from (?P<origin>\S+) to (?P<to>\S+)(; left behind: (?P<left>.*))?")
 _COPY = re.compile(r"(?P<worker>\S+) \(uid (?P<uid>[^\s,)]+)(, (?P<promise>fenced|gone))?\)")
+_UID = re.compile(r"[0-9A-Za-z-]{1,64}", re.ASCII)
 _BETWEEN = re.compile(r"(?<=\)), ")
 _UNKNOWN = "unknown"
 FENCED = "fenced"
@@ -36,7 +37,8 @@ class LeftBehind(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         promise = f", {self.promise}" if self.promise else ""
-        return f"{self.worker} (uid {self.uid or _UNKNOWN}{promise})"
+        uid = self.uid if _UID.fullmatch(self.uid) else _UNKNOWN  # a worker gives it, and it must not be read as more
+        return f"{self.worker} (uid {uid}{promise})"
 
 
 class Moves(msgspec.Struct, frozen=True):
@@ -48,12 +50,13 @@ class Moves(msgspec.Struct, frozen=True):
     to: str = ""
     left_behind: tuple[LeftBehind, ...] = ()
 
-    def moved(self, origin: str, to: str, left: LeftBehind | None) -> Moves:
+    def moved(self, origin: str, to: str, left: LeftBehind | None, *, is_gone: bool = False) -> Moves:
         """After one more move; ``left`` is what may be on the worker that it leaves.
 
-        Its copies have one name, so a later one on the same worker says that earlier ones are gone.
+        Its copies have one name, so a later one on the same worker says that earlier ones are gone. With ``is_gone``
+        there was one, and it is proved that nothing is left of it; without either an earlier one may be in its way.
         """
-        kept = [one for one in self.left_behind if left is None or one.worker != left.worker]
+        kept = [one for one in self.left_behind if not (is_gone or left) or one.worker != origin]
         added = (left,) if left is not None else ()
         return Moves(self.count + 1, origin, to, (*kept, *added))
 

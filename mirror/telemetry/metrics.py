@@ -269,7 +269,7 @@ class Metrics:
         text = "Copies that still ran on a worker that is back, although their lease was over or it was declared dead"
         self._fence_breaches = counter("fence_breaches", text, "worker")
         self.moves_held = gauge(
-            "moves_held", "1 while nothing is moved because most workers, or most of one manager's, are unreachable"
+            "moves_held", "1 while nothing is moved because most workers, or the management cluster, are unreachable"
         )
         text = "Source may run to mirror created"
         self._create_to_copy = self._histogram("create_to_copy_seconds", text, LATENCY, "kind")

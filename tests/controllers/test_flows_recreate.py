@@ -330,3 +330,68 @@ async def test_what_was_counted_goes_along_where_that_is_on() -> None:
         assert mirror["status"]["completedIndexes"] == "2"
         assert mark_of(world.source()["status"]) == FENCED
         assert mirror["spec"]["activeDeadlineSeconds"] == policy.fence_ttl_seconds
+
+
+MANUAL = {"manualSelector": True, "selector": {"matchLabels": {"app": "mine"}}}
+
+
+def manual(said: str) -> dict[str, Any]:
+    body = job(annotations={names.ON_MIRROR_LOSS: said}, **MANUAL)
+    body["spec"]["template"]["metadata"] = {"labels": {"app": "mine"}}
+    return body
+
+
+def pod_of_manual(world: World, uid: str | None) -> None:
+    """Of a Job whose user wrote the selector: no label tells its name, or uid."""
+    spec = {"containers": [{"name": "main", "image": "busybox"}], "restartPolicy": "Never", "nodeName": "node"}
+    name = "other" if uid == "another" else "train"
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": True}
+    metadata = {"name": "train-x", "labels": {"app": "mine"}} | ({"ownerReferences": [owner]} if uid else {})
+    server = world.workers["east"].server
+    server.put("pods", {"metadata": metadata, "spec": spec})
+    server.edit("pods", "train-x", lambda body: body.setdefault("status", {}).update(phase="Running"))
+
+
+@pytest.mark.parametrize("is_orphan", [False, True])
+async def test_pods_of_a_selector_that_its_user_wrote_are_found_by_that(*, is_orphan: bool) -> None:
+    """They lack the labels that others have: without a look by it none would be found, and it would run twice (D2)."""
+    async with two_workers() as (world, manager):
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle()
+        world.create(manual("Recreate"))
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        uid = uid_on_east(world)
+        pod_of_manual(world, None if is_orphan else uid)
+        world.workers["east"].server.remove("jobs", "train")
+        await manager.settle(60)
+        assert uid_on_east(world) is None
+        assert "the Job starts over once its pods there have ended" in (world.annotation(WAITING) or "")
+        end_pod(world)
+        await manager.settle(30)
+        assert uid_on_east(world) not in (None, uid)
+
+
+@pytest.mark.parametrize(("owner", "counts"), [("its own", True), ("nobody", True), ("another", False)])
+async def test_such_pods_show_that_it_had_started(owner: str, *, counts: bool) -> None:
+    """While nobody looked; those that another Job controls, with the same selector, say nothing of it."""
+    async with two_workers() as (world, manager):
+        world.annotate_worker("west", cordoned="true")
+        await manager.settle()
+        world.create(manual("Recreate"))
+        await manager.settle()
+        uid = uid_on_east(world)
+        world.workers["east"].go_down()
+        await manager.settle()
+        world.controller("east").start("train")
+        pod_of_manual(world, {"its own": uid, "nobody": None}.get(owner, "another"))
+        world.workers["east"].server.remove("jobs", "train")
+        world.workers["east"].server.compact()
+        world.workers["east"].restore()
+        await manager.settle(60)
+        assert (uid_on_east(world) is None) is counts
+        end_pod(world)
+        await manager.settle(30)
+        assert uid_on_east(world) not in (None, uid)
+        assert counted(manager) == (1 if counts else None)

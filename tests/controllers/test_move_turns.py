@@ -91,7 +91,7 @@ def test_a_look_reports_nothing() -> None:
     """Observing has no effects: who looks may decide otherwise, or not at all."""
     of = _Turns()
     of.set_reachable("west")
-    assert of.turns.held("east") == MOST_ARE_LOST
+    assert of.turns.held("east", "Job") == MOST_ARE_LOST
     assert (of.metric, of.warned) == (0, [])
 
 
@@ -110,7 +110,7 @@ def test_the_end_is_reported_with_the_next_turn() -> None:
     of.set_reachable("west")
     of.turns.report()
     of.set_reachable("west", "north")
-    assert of.turns.held("east") == ""
+    assert of.turns.held("east", "Job") == ""
     of.turns.request(mover("a", 0))
     assert of.metric == 0
 
@@ -120,7 +120,7 @@ def test_who_is_declared_dead_is_none_of_the_lost() -> None:
     of = _Turns("dead", "east", "west")
     of.workers["dead"].is_gone = True
     of.set_reachable("west")
-    assert of.turns.held("east") == ""
+    assert of.turns.held("east", "Job") == ""
     of.turns.report()
     assert (of.metric, of.warned) == (0, [])
 
@@ -131,7 +131,7 @@ def test_most_are_most_of_those_that_are_not_declared_dead() -> None:
     for name in ("dead", "gone"):
         of.workers[name].is_gone = True
     of.set_reachable("west")
-    assert of.turns.held("east") == MOST_ARE_LOST
+    assert of.turns.held("east", "Job") == MOST_ARE_LOST
     of.turns.report()
     assert [name for name, _, _ in of.warned] == ["east", "north"]
 
@@ -141,7 +141,7 @@ def test_one_that_answers_counts_whatever_is_said_of_it() -> None:
     of = _Turns("dead", "east", "north", "west")
     of.workers["dead"].is_gone = True
     of.set_reachable("west", "dead")
-    assert of.turns.held("east") == ""
+    assert of.turns.held("east", "Job") == ""
 
 
 def test_what_nobody_asks_about_any_more_ends_too() -> None:
@@ -159,7 +159,7 @@ def test_a_new_leader_waits_whoever_is_lost() -> None:
     of = _Turns()
     of.turns.begin_leading()
     of.set_reachable("west", "north")
-    assert of.turns.held("east") == JUST_TOOK_OVER
+    assert of.turns.held("east", "Job") == JUST_TOOK_OVER
     of.turns.report()
     assert of.metric == 0, "most are there"
 
@@ -181,13 +181,13 @@ def test_most_workers_of_one_manager_are_reported_too() -> None:
     """Of each that is lost there: nothing else says why its Jobs stay."""
     of = _Turns(*HOLDERS, scope=ASSIGNING)
     of.set_reachable("north", "up", "near")
-    assert (of.turns.held("east"), of.turns.held("north")) == (MOST_OF_HOLDER_ARE_LOST, "")
+    assert (of.turns.held("east", "Job"), of.turns.held("north", "Job")) == (MOST_OF_HOLDER_ARE_LOST, "")
     of.turns.report()
     assert of.metric == 1
     assert [(name, MOST_OF_HOLDER_ARE_LOST in text) for name, _, text in of.warned] == [("down", True), ("east", True)]
     of.set_reachable("north", "up", "near", "down")
     of.turns.report_end()
-    assert (of.metric, of.turns.held("east")) == (0, "")
+    assert (of.metric, of.turns.held("east", "Job")) == (0, "")
 
 
 def test_who_holds_slots_is_asked_only_where_it_matters() -> None:
@@ -202,7 +202,7 @@ def test_who_holds_slots_is_asked_only_where_it_matters() -> None:
         "east", *(f"worker-{number}" for number in range(99)), scope=MoveScope(Share(slots=2), Terms(holder=holder))
     )
     of.set_reachable(*(name for name in of.workers if name != "east"))
-    assert of.turns.held("east") == ""
+    assert of.turns.held("east", "Job") == ""
     assert asked == []
 
 

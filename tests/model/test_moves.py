@@ -87,3 +87,23 @@ def test_what_is_not_allowed_is_wait() -> None:
     found = loss_policy("Reschedule", None, default=OnLoss.WAIT, allowed=(OnLoss.WAIT,))
     assert found == LossPolicy(OnLoss.WAIT, "the policy Reschedule is not allowed here")
     assert loss_policy("Wait", None, default=OnLoss.RESCHEDULE, allowed=()) == LossPolicy(OnLoss.WAIT)
+
+
+@pytest.mark.parametrize("uid", ["a b", "a), west (uid unknown", "a, fenced", "ä", "u" * 65])
+def test_a_uid_that_no_api_server_gives_is_as_one_that_is_not_known(uid: str) -> None:
+    """A worker gives it, and could add copies elsewhere, or promises: any object there may be the copy then."""
+    moves = Moves().moved("east", "north", LeftBehind("east", uid))
+    assert parse_moves(moves.message).left_behind == (LeftBehind("east"),)
+
+
+def test_what_is_proved_to_be_gone_is_not_said_to_be_left() -> None:
+    """Earlier copies on a worker were gone when the last one was made there."""
+    before = Moves(2, "west", "east", (EAST, WEST))
+    drained = before.moved("east", "north", None, is_gone=True)
+    assert (drained.left_behind, drained.why) == ((WEST,), "WorkerLost")
+    assert drained.event == "moved from east to north (move 3); no copy is left on east"
+    over = before.moved("east", "east", None, is_gone=True)
+    assert (over.is_start_over, over.why, over.left_behind) == (True, "Recreated", (WEST,))
+    assert before.moved("east", "north", None).left_behind == (EAST, WEST), (
+        "nothing was made there: it may be in the way"
+    )

@@ -9,8 +9,15 @@ from typing import Any
 from mirror.batch import conditions, times
 from mirror.batch.conditions import SUSPENDED, TRUE
 from mirror.kinds.batch_job.retry import record_of
-from mirror.kinds.batch_job.status_own import MIRRORED_REASON, MOVED_REASON, PLACED_REASON, starts_again_on
-from mirror.kinds.batch_job.status_stored import WORKER_DRAINED, WORKER_LOST, StoredJob, leaving_text, served
+from mirror.kinds.batch_job.status_own import MIRRORED_REASON, PLACED_REASON, starts_again_on
+from mirror.kinds.batch_job.status_stored import (
+    WORKER_DRAINED,
+    WORKER_LOST,
+    WORKER_RETURNED,
+    StoredJob,
+    leaving_text,
+    served,
+)
 from mirror.kinds.stored_source import Status
 from mirror.model import names
 from mirror.model.drains import drains_text
@@ -83,7 +90,7 @@ def returned_status(
     placed = conditions.new(names.PLACED, TRUE, reason=PLACED_REASON, message=worker, at=at)
     listed = conditions.upsert(listed, placed)
     if moves.count or moves.left_behind:
-        moved = conditions.new(names.MOVED, TRUE, reason=MOVED_REASON, message=moves.message, at=at)
+        moved = conditions.new(names.MOVED, TRUE, reason=WORKER_RETURNED, message=moves.message, at=at)
         listed = conditions.upsert(listed, moved)
     else:
         listed = conditions.without(listed, names.MOVED)

@@ -24,8 +24,6 @@ from mirror.model.reasons import UNKNOWN, Obstruction
 MIRROR_LOST = "MirrorLost"
 PLACED_REASON = "Placed"
 MIRRORED_REASON = "MirrorCreated"
-MOVED_REASON = "WorkerReturned"
-"""Of the condition Moved, once a copy that was left behind counts again."""
 WAITING_FOR_WORKER = "WaitingForWorker"
 
 

@@ -32,6 +32,8 @@ _UNDECIDED = frozenset(
 """Conditions that say nothing about how the Job ends."""
 WORKER_LOST, WORKER_DRAINED = "WorkerLost", "WorkerDrained"
 """Reasons of Suspended from a move until its new mirror has started; in a drain before its mirror goes, too (D14)."""
+WORKER_RETURNED = "WorkerReturned"
+"""Reason of Moved since a copy that was left behind counts again: what had run there may run."""
 RETRIED = "RetriedElsewhere"
 """Reason of Suspended once it left a worker on which nothing of it ran, until its next mirror has started (D31)."""
 _value = itemgetter(1)
@@ -105,6 +107,10 @@ class StoredJob(msgspec.Struct, frozen=True):
         return self.verdict is not None
 
     @property
+    def is_failing(self) -> bool:
+        return self.verdict == conditions.FAILED
+
+    @property
     def moves(self) -> Moves:
         """How often it was moved, and what it left behind (D14)."""
         return parse_moves(_message(self.conditions, names.MOVED) or "") if names.MOVED in self.true else Moves()
@@ -130,9 +136,14 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def waits_after_move(self) -> bool:
-        """It was moved, or is just now, and nothing of it is known to have started since."""
-        reason = self._suspended_because
-        return (reason == WORKER_LOST and names.MOVED in self.true) or reason == WORKER_DRAINED
+        """It was moved, or is just now, and nothing of it is known to have started since.
+
+        Not one that has its earlier copy again, since the next worker has refused it: that had started, or may have.
+        """
+        if (reason := self._suspended_because) != WORKER_LOST:
+            return reason == WORKER_DRAINED
+        moved = conditions.find(self.conditions, names.MOVED, TRUE)
+        return moved is not None and moved.get("reason") != WORKER_RETURNED
 
     @property
     def is_leaving(self) -> bool:
