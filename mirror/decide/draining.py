@@ -268,7 +268,8 @@ def _meanwhile(seen: Snapshot) -> Plan:
     """What is done for it while it has no other place: it is followed, unless it has stopped already."""
     mirror, stored = seen.mirror, seen.source.stored
     if mirror is None or (stored.is_leaving and seen.source.kind.is_suspended(mirror)):
-        write, later = source_write(seen, waiting=wait_obstruction(seen, GONE_BY_DRAIN))
+        status = stored.suspended_status(seen.now) if seen.source.is_suspended and not stored.is_leaving else None
+        write, later = source_write(seen, status=status, waiting=wait_obstruction(seen, GONE_BY_DRAIN))
         plan = Plan("has stopped, and waits for another worker", write, later)
     else:
         plan = _go_on(seen)

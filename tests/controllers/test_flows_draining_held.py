@@ -218,3 +218,31 @@ async def test_a_look_from_before_a_create_that_has_no_answer_proves_nothing() -
         await manager.settle(2 * MINUTE)
         assert world.placed() == "west"
         assert len([one for one in east.sent if one.path.endswith("/jobs/train")]) > asked
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_what_is_suspended_while_it_was_never_made_says_so(restarts: bool) -> None:
+    """D3: also while its drained worker gets nothing of it, and no other worker takes it."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    if restarts:
+        await unmade_on_east(world)
+    world.annotate_worker("west", cordoned="true")
+    world.workers["east"].arrange("create", "jobs", Refused(429, "TooManyRequests"), times=1_000_000)
+    async with manager_of(world) as manager:
+        if not restarts:
+            world.create(job())
+            await manager.settle(2)
+        world.annotate_worker("east", drain="move")
+        await manager.settle(2 * MINUTE)
+        assert (world.placed(), world.mirrors()) == ("east", [])
+        world.edit(lambda body: body["spec"].update(suspend=True))
+        await manager.settle(2 * MINUTE)
+        assert world.conditions()["Suspended"] == "JobSuspended"
+        world.annotate_worker("west", cordoned=None)
+        await manager.settle(2 * MINUTE)
+        assert (world.placed(), world.mirrors()) == ("west", [])
+        world.edit(lambda body: body["spec"].update(suspend=False))
+        await manager.settle(10)
+        assert world.mirrors() == ["west"]

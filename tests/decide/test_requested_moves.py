@@ -358,6 +358,21 @@ def test_a_drained_job_is_requested_to_go_once_its_absence_is_proved() -> None:
     assert (kinds(unproved), unproved.again_after_seconds) == (["AwaitMove"], 10.0)
 
 
+def test_what_was_never_made_is_requested_to_leave_a_drained_worker_once_it_was_looked_for() -> None:
+    """S8: no earlier than what is known to have been there; something without our labels may be its mirror (D11)."""
+    of = source(with_request({"conditions": [PLACED]}, None, TERM), annotations=ON_EAST)
+    early = decide(holder(of, worker=DRAINED, settles_in_seconds=20.0))
+    assert (kinds(early), early.again_after_seconds) == (["AwaitMove"], 20.0)
+    assert "FindMirror" in kinds(decide(holder(of, worker=DRAINED)))
+    gone = remembering(look=Look.GONE, looked_for="")
+    assert request_in(status_of(decide(holder(of, worker=DRAINED, memory=gone)))) == GONE
+    late = replace(gone, unanswered_at=MONOTONIC - 70, read_at=MONOTONIC - 30)
+    assert "FindMirror" in kinds(decide(holder(of, worker=DRAINED, memory=late)))
+    for look in (Look.FOREIGN, Look.ELSEWHERE):
+        found = decide(holder(of, worker=DRAINED, memory=remembering(look=look, looked_for="")))
+        assert not any(isinstance(one, WriteSource) and one.about_request for one in found.actions)
+
+
 # -- who held its worker before ----------------------------------------------------------------------------------------
 
 
