@@ -73,7 +73,7 @@ def test_managers_are_killed_while_jobs_move(seed: int) -> None:
         assert {era.strikes[moment] for era in played} == {KILL, *OTHERS}
 
 
-@pytest.mark.parametrize(("minutes", "ends"), [(24, 0), (30, 1), (60, 4), (480, 6)])
+@pytest.mark.parametrize(("minutes", "ends"), [(24, 0), (30, 1), (60, 3), (480, 6)])
 @pytest.mark.parametrize("seed", range(5))
 def test_long_campaigns_see_leases_end_in_several_ways(minutes: float, ends: int, seed: int) -> None:
     """D14: scenarios 4, 6 to 9, 14, 15; a shorter one has losses of two minutes in their place."""

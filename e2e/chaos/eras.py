@@ -55,17 +55,18 @@ class Era:
 
 
 LEASES = (
-    # A lease of five minutes, its margin of two, the pods' grace period, and time to see it.
-    Era(OUTLASTED, 520.0, 510.0),
+    # A lease of five minutes, its margin of two, the pods' grace period, and time to see it; up to 100 s more where the
+    # leader is new, and counts from what is written down for the worker.
+    Era(OUTLASTED, 590.0, 580.0),
     # Less than a minute of the lease is left, which is not renewed any more, and ends while its worker is reachable.
     Era(LAST_MINUTE, 330.0, 255.0),
-    # Who takes over counts from what is written down for the worker, which is up to 100 s more.
+    # Who takes over counts from what is written down in any case.
     Era(RESTARTED, 590.0, 580.0, {Moment.MIDDLE: KILL}),
     # A renewal is waited for, which comes after a third of the lease at the latest.
     Era(UNANSWERED, 620.0, 610.0),
     Era(UNMANAGED, 390.0, 340.0),
     # What would end the copies there is frozen meanwhile, so that they run on beside those that were made since.
-    Era(BREACHED, 560.0, 520.0),
+    Era(BREACHED, 630.0, 590.0),
 )
 """How leases end. The clocks of managers are left alone: whoever has seen one jump distrusts leases for minutes."""
 OUTLASTING = (OUTLASTED, RESTARTED, UNANSWERED, BREACHED)

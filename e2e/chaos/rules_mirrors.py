@@ -178,7 +178,7 @@ def _was_risked(story: Story, source: Life, copy: Life, since: float, by: float)
             return False
         if (left := moves_of(body).left_copy(copy.cluster, copy.uid)) is None:
             continue
-        if _is_resumed_after(copy, when + LATE_SECONDS, since):
+        if _is_resumed_after(story, copy, when + LATE_SECONDS, since):
             return False
         if left.promise == "gone":
             return story.is_declared_dead(copy.cluster, when)
@@ -189,10 +189,12 @@ def _was_risked(story: Story, source: Life, copy: Life, since: float, by: float)
     return False
 
 
-def _is_resumed_after(copy: Life, at: float, by: float) -> bool:
-    """Whether what runs of it by then is not its first run, and began after a time."""
+def _is_resumed_after(story: Story, copy: Life, at: float, by: float) -> bool:
+    """Whether what runs of it by then is not its first run, and began after a time: not by what was sent before."""
     began = [since for since, _ in copy.runs() if since <= by]
-    return len(began) > 1 and began[-1] > at
+    hold_ups = story.hold_ups(f"way to {copy.cluster}", copy.cluster)
+    is_late = any(since <= at and until + LATE_SECONDS >= began[-1] for since, until in hold_ups)
+    return len(began) > 1 and began[-1] > at and not is_late
 
 
 def _is_lease_hindered(story: Story, copy: Life) -> bool:

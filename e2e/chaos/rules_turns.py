@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -16,13 +15,11 @@ from http import HTTPStatus
 from e2e.chaos.breaches import Breach, Verdicts
 from e2e.chaos.history import Request, Version
 from e2e.chaos.own_machine import machine_of
-from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Story
+from e2e.chaos.story import HOLD_UP, LATE_SECONDS, MANAGEMENT, Story
 from mirror.model import names
 
-_HOLD_UP = ("stall", "stall requests")
-"""What becomes of packets so that a request comes late that was sent in time."""
 _SLOW = "slow"
-"""The same, by less than ``LATE_SECONDS``."""
+"""What holds requests up, by less than ``LATE_SECONDS``."""
 _HOLD_UP_ALL = "freeze kube-apiserver"
 """Who is frozen reads later what had come before."""
 
@@ -94,7 +91,7 @@ def _renewed(story: Story, version: Version) -> tuple[str, _Renewal] | None:
     process = holder.rpartition("_")[0]
     since = story.stored_since(MANAGEMENT, version.at) - LATE_SECONDS
     for name, began, ended in story.broken(machine_of(process)):
-        if name in _HOLD_UP and began <= version.at and since <= ended + LATE_SECONDS:
+        if name in HOLD_UP and began <= version.at and since <= ended + LATE_SECONDS:
             since = min(since, began - LATE_SECONDS)  # it was sent before, by the clock of then
     ahead = min(story.ahead_between(machine_of(process), since, version.at))
     renewed_at = min(version.at, datetime.fromisoformat(spec["renewTime"]).timestamp() - ahead)
@@ -105,14 +102,8 @@ def _held_up(story: Story, asked: Request, until: float) -> float:
     """When what was sent in a turn that ends then may have come at the latest."""
     way = machine_of(asked.process) if asked.cluster == MANAGEMENT else f"way to {asked.cluster}"
     latest = until
-    for began, ended in sorted(_hold_ups(story, asked, way)):
+    for began, ended in sorted(story.hold_ups(way, asked.cluster)):
         if began <= latest <= ended + LATE_SECONDS:
             latest = ended + LATE_SECONDS
     is_slow = any(name == _SLOW and began <= latest <= ended + LATE_SECONDS for name, began, ended in story.broken(way))
     return latest + LATE_SECONDS if is_slow else latest
-
-
-def _hold_ups(story: Story, asked: Request, way: str) -> Iterator[tuple[float, float]]:
-    """When something on the way of a request, or its API server, kept requests to themselves for a while."""
-    yield from ((began, ended) for name, began, ended in story.broken(way) if name in _HOLD_UP)
-    yield from ((began, ended) for name, began, ended in story.broken(asked.cluster) if name == _HOLD_UP_ALL)

@@ -39,6 +39,8 @@ BACK_SECONDS = 60.0
 """After a cluster was restored, until all that is back from the dead has been seen."""
 RECOVERY_SECONDS = 10.0
 """After a fault, until managers have connected, and one of them leads."""
+HOLD_UP, HOLD_UP_ALL = ("stall", "stall requests"), "freeze kube-apiserver"
+"""What becomes of packets, and of who reads them, so that a request comes late that was sent in time."""
 STOPPING_SECONDS = 5.0
 """At most, from when a restored etcd was stopped until its data were put back."""
 STALE_SECONDS = 10.0
@@ -209,6 +211,11 @@ class Story:
             calm += max(0.0, min(began, until) - since)
             since = max(since, ended)
         return calm + max(0.0, until - since)
+
+    def hold_ups(self, way: str, cluster: str) -> Iterator[tuple[float, float]]:
+        """When something on the way to a cluster, or its API server, kept requests to themselves for a while."""
+        yield from ((began, ended) for name, began, ended in self.broken(way) if name in HOLD_UP)
+        yield from ((began, ended) for name, began, ended in self.broken(cluster) if name == HOLD_UP_ALL)
 
     def broken(self, target: str) -> list[tuple[str, float, float]]:
         """Each fault of a cluster, a manager or a way, from when until when."""

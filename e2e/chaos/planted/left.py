@@ -50,6 +50,14 @@ def copy_goes_on_while_its_source_is_suspended_and_its_worker_lost(draft: Draft)
     suspended_until(draft, 63)
 
 
+def loser_whose_resume_was_held_up(draft: Draft) -> None:
+    """D14: that was sent before its worker was lost, and comes when it is back."""
+    broken_from(draft, 8, 34, "stall", "way to east")
+    moved(draft, annotations=RESCHEDULE, removes=45)
+    draft.put(5, "east", mirror(uid="m", suspend=True))
+    draft.put(34.5, "east", mirror(uid="m"))
+
+
 def breach_that_is_told(draft: Draft) -> None:
     """D14: an operator was wrong, and knows it now."""
     breached(draft)
@@ -208,6 +216,7 @@ def moved_by_its_lease(draft: Draft, *, started: float | None = -290, ended: Jso
 GOOD: tuple[Callable[[Draft], None], ...] = (
     loser_goes_on_while_its_worker_is_broken,
     copy_goes_on_while_its_source_is_suspended_and_its_worker_lost,
+    loser_whose_resume_was_held_up,
     breach_that_is_told,
     left_copy_that_had_not_started,
 )
