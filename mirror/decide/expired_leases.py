@@ -36,7 +36,7 @@ def replace_expired(seen: Snapshot) -> Plan | None:
         status = source.stored.suspended_status(seen.now)
         write, later = source_write(seen, status=status)
         return Plan(f"{text}, and the Job is suspended", write, later)
-    if source.stored.moves.count >= seen.policy.move_limit:
+    if source.stored.limited_moves >= seen.policy.move_limit:
         write, later = source_write(seen, waiting=Obstruction(Reason.LEASE_EXPIRED, text + LIMIT_REACHED))
         return Plan(text, write, later)
     if seen.part is Part.HOLDER:
@@ -49,7 +49,11 @@ def replace_expired(seen: Snapshot) -> Plan | None:
 def request_by_expiry(seen: Snapshot) -> MoveRequest | None:
     """What it is to be placed anew for, where its lease has ended it, nothing of it runs, and all of that is stored."""
     source = seen.source
-    if source.is_suspended or source.stored.moves.count >= seen.policy.move_limit or (found := _expired(seen)) is None:
+    if (
+        source.is_suspended
+        or source.stored.limited_moves >= seen.policy.move_limit
+        or (found := _expired(seen)) is None
+    ):
         return None
     if not _has_left(seen, *found) or _keep_progress(seen, found[0], "") is not None:
         return None
