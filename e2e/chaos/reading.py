@@ -151,8 +151,13 @@ def is_leaving(source: Json, uid: str) -> bool:
 
 
 def has_started(source: Json, kind: MirroredKind) -> bool:
-    """Whether a source says that something of it has run: a time, a counter, or a condition that leads to an end."""
+    """Whether a source says that something of it has run: a time, a counter, or a condition that leads to an end.
+
+    From a move on until its new copy has started those are of before (D14).
+    """
     status = source.get("status") or {}
+    if (condition(source, "Suspended") or {}).get("reason") in ("WorkerLost", "WorkerDrained"):
+        return False
     said = (condition(source, name) for name in filter(None, (*kind.ends, *kind.ends.values())))
     return any(value for name, value in status.items() if name != "conditions") or any(said)
 

@@ -11,6 +11,7 @@ from e2e.chaos.planted.writing import (
     DRAINED,
     LATE,
     Draft,
+    deleted_after_all,
     ends_on,
     good_life,
     mirror,
@@ -21,6 +22,7 @@ from e2e.chaos.planted.writing import (
     on,
     runs_on_east,
     source,
+    true,
 )
 from mirror.model import names
 
@@ -126,6 +128,24 @@ def copy_that_a_restore_forgets(draft: Draft) -> None:
     draft.put(9, "east", None)
     draft.put(10, "east", mirror(uid="n"))
     ends_on(draft, "east", "n", at=40)
+
+
+def moved_copy_that_a_restore_forgets(draft: Draft) -> None:
+    """D11, D14: what had run of it was elsewhere, before it was moved; nothing is known of this one."""
+    waits = true("Suspended", "WorkerLost", "Worker east is lost; the Job starts again on west")
+    said = move("1, from east to west; left behind: east (uid m)")
+    draft.add(Restored(BASE + 28, "west", BASE + 19))
+    runs_on_east(draft, annotations=RESCHEDULE)
+    draft.put(10, "management", source(on("east"), mirrored("m"), annotations=RESCHEDULE, startTime="t"))
+    draft.put(20, "management", source(on("west"), said, waits, annotations=RESCHEDULE, startTime="t"))
+    draft.put(20.1, "west", mirror(uid="n"))
+    draft.put(28.5, "west", None)
+    draft.put(30, "west", mirror(uid="o"))
+    draft.delete(40, "east")
+    draft.put(50, "west", mirror(COMPLETE, uid="o"))
+    ended = source(on("west"), mirrored("o"), said, COMPLETE, annotations=RESCHEDULE, startTime="t")
+    draft.put(50.1, "management", ended)
+    deleted_after_all(draft, "west")
 
 
 def made_again_since_its_drain_is_cancelled(draft: Draft) -> None:
@@ -326,6 +346,7 @@ GOOD: tuple[Callable[[Draft], None], ...] = (
     copy_that_a_restore_brings_back,
     suspension_that_a_restore_forgets,
     copy_that_a_restore_forgets,
+    moved_copy_that_a_restore_forgets,
     made_again_since_its_drain_is_cancelled,
 )
 PLANTED: dict[Callable[[Draft], None], set[str]] = {
