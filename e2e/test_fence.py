@@ -223,8 +223,10 @@ async def _set_suspended(scene: Scene, name: str, *, is_so: bool) -> None:
 
 
 async def _forget_leases(scene: Scene, manager: ManagerProcess) -> None:
-    """As if the last lease there had ended long ago."""
+    """As if the last lease there had ended long ago, and it had been lost for longer."""
     path = f"/api/v1/namespaces/{manager.namespace}/configmaps/jobmirror-workers"
     record = json.loads((await scene.client.get(path))["data"]["east"])
-    record["fencedUntil"] = f"{datetime.now(UTC) - LONG_AGO:%Y-%m-%dT%H:%M:%SZ}"
+    ended = datetime.now(UTC) - LONG_AGO
+    record["fencedUntil"] = f"{ended:%Y-%m-%dT%H:%M:%SZ}"
+    record["lostSince"] = f"{ended - timedelta(seconds=TTL):%Y-%m-%dT%H:%M:%SZ}"
     await scene.client.merge(path, {"data": {"east": json.dumps(record)}})
