@@ -84,6 +84,25 @@ def leave_draining_worker(seen: Snapshot) -> Plan | None:
     return _let_it_go(seen, mirror)
 
 
+def stay_after_drain(seen: Snapshot) -> Plan | None:
+    """Its drain is over, and its mirror had stopped, and may have been deleted already: that is found out first (D15).
+
+    What the cache has is no proof, and what is stored on the strength of it would make of a mirror that we have deleted
+    one that has vanished (D11). A resume tells; where its user has suspended it, a read.
+    """
+    mirror, stored, worker = seen.mirror, seen.source.stored, seen.worker
+    if mirror is None or worker is None or not stored.is_leaving or stored.mirror_uid != mirror.metadata.uid:
+        return None
+    if not worker.is_reachable or not seen.source.kind.is_suspended(mirror):
+        return None
+    problem, patch = problem_and_patch(seen)
+    if problem is None and patch:
+        return Plan(f"goes on on {worker.name}", patch, GOES_LOOK_SECONDS)
+    if seen.monotonic - seen.memory.read_at < GOES_LOOK_SECONDS:
+        return None
+    return Plan("whether its mirror is still there", (FindMirror(worker.name, mirror.metadata.uid),), AT_ONCE)
+
+
 _KEEP = AwaitMove(takes_turn=False)
 PLACE_BY_DRAIN = MoveRequest(Step.PLACE, Why.DRAINED)
 GONE_BY_DRAIN = MoveRequest(Step.MOVE, Why.DRAINED)

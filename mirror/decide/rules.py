@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from mirror.decide.assigning import assign_worker, release_held, wait_to_record, wait_to_record_again
-from mirror.decide.draining import leave_draining_worker
+from mirror.decide.draining import leave_draining_worker, stay_after_drain
 from mirror.decide.ending import report_failure, report_late
 from mirror.decide.expired_leases import replace_expired
 from mirror.decide.fencing import keep_lease, mark_lease
@@ -374,6 +374,7 @@ RULES: tuple[Rule, ...] = (
     wait_for_worker,
     retry_elsewhere,
     leave_draining_worker,
+    stay_after_drain,
     make_room_for_mirror,
     care_for_missing_mirror,
     give_up_replaced_mirror,

@@ -234,6 +234,35 @@ async def test_what_a_cancelled_drain_has_deleted_has_not_vanished() -> None:
         assert (world.placed(), world.mirrors()) == ("east", ["east"])
 
 
+@pytest.mark.parametrize("is_suspended", [False, True])
+async def test_a_drain_that_is_cancelled_before_its_deletion_is_heard_of(is_suspended: bool) -> None:
+    """56: what the cache still has may be gone: nothing of it is stored, or it would have vanished (D11)."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        uid, east = await on_east(world, manager), world.workers["east"]
+        if is_suspended:
+            world.edit(lambda body: body["spec"].update(suspend=True))
+            await manager.settle(1)
+            stop(world)
+            await manager.settle(2)
+        east.mute_watches("jobs")
+        world.annotate_worker("east", drain="move-started")
+        if not is_suspended:
+            await manager.settle(2)
+            stop(world)
+            east.restore()
+            await manager.settle(0.01)
+            east.mute_watches("jobs")
+        while world.mirrors():
+            await manager.settle(0.02)
+        world.annotate_worker("east", drain=None)
+        await manager.settle(20)
+        east.restore()
+        await manager.settle(MINUTE)
+        assert "Failed" not in world.conditions()
+        assert world.placed() == "east"
+        assert [one["metadata"]["uid"] for one in (world.mirror("east"),) if one] != [uid]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [Fault.LOSE_ANSWER, Fault.LOSE_REQUEST], ids=["answer", "request"])
 @pytest.mark.parametrize("step", ["stop", "intent", "delete", "record", "create"])
