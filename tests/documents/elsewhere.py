@@ -187,6 +187,7 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.bench kinds --runs 3": "measures for half an hour",
     "python -m e2e.bench_pods memory": "measures for a minute",
     "python -m e2e.bench_pods burst": "measures for some minutes",
+    "python -m e2e.bench_moves": "measures for some minutes",
     "python -m e2e.bench_fences --jobs 100 --minutes 21": "measures for so many minutes",
     "python -m e2e.bench idle burst kinds outage scale --runs 3": "measures for an hour",
     "python -m e2e.bench_jobs limited50 limited100 unlimited big big-indexed twice starved --runs 3": (
