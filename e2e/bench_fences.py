@@ -44,7 +44,7 @@ async def run(options: argparse.Namespace) -> None:
             await start(here, there, options.jobs)
             await asyncio.sleep(SETTLED_SECONDS)
             since = time.time()
-            await asyncio.sleep(60 * options.minutes)
+            await asyncio.sleep(60 * options.minutes)  # what is measured: nothing happens meanwhile
             print(f"{options.jobs} fenced Jobs that run for {options.minutes:g} minutes, leases of {options.ttl}:")
             for cluster in (management, worker):
                 print(f"{cluster.name}: {await writes(cluster, since, options.jobs)}", flush=True)

@@ -74,7 +74,7 @@ class Returning:
             judged = await self._judge(worker, kind, mirror)
             if judged is not None:
                 may_go = True
-                async with self._told(worker, kind, judged[0], "deleted"):
+                async with self._reporting_refusal(worker, kind, judged[0], "deleted"):
                     await self._delete(worker, kind, *judged)
         except KubeError as error:
             is_refused = isinstance(error, ApiError) and not isinstance(error, ServerFailure)
@@ -123,7 +123,7 @@ class Returning:
             return None
         self._report_breach(worker, kind, source, found, summary.left_behind)
         if self._suspends and summary.placed != worker.name and not must_go(kind, found):
-            async with self._told(worker, kind, source, "suspended"):
+            async with self._reporting_refusal(worker, kind, source, "suspended"):
                 await self._suspend(worker, kind, source, found)
             return None
         return source, found
@@ -161,7 +161,7 @@ class Returning:
         )
 
     @asynccontextmanager
-    async def _told(self, worker: Worker, kind: Kind, source: Object, done: str) -> AsyncIterator[None]:
+    async def _reporting_refusal(self, worker: Worker, kind: Kind, source: Object, done: str) -> AsyncIterator[None]:
         """A worker that refuses it leaves two that run: that is said where users look, and where operators do."""
         try:
             yield

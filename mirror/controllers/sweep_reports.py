@@ -49,7 +49,7 @@ class SweepReports:
         return self._halted.get(worker, {})
 
     def refused(self, worker: Worker, refusals: Sequence[str]) -> None:
-        """Their sources are gone, so that nobody but the operator can be told: their pods go on running."""
+        """Their sources are gone, which leaves only the operator to report it to: their pods go on running."""
         if refusals:
             text = f"mirrors whose Job is gone stay on this worker, which refuses to delete them: {refusals[0]}"
             self._warn(worker, "MirrorNotDeleted", text)
@@ -59,7 +59,7 @@ class SweepReports:
         self._halted.pop(worker.name, None)
 
     def halted(self, worker: Worker, going: Mapping[str, WhyGone], mirrors: int) -> None:
-        """More were to go than one sweep may delete; told anew where their number is another."""
+        """More were to go than one sweep may delete; reported anew where their number is another."""
         before, count = self._halted.get(worker.name, {}), len(going)
         self._halted[worker.name] = going
         if len(before) == count:

@@ -228,10 +228,10 @@ def _worker(seen: Snapshot) -> str:
 
 def expired_mirror(source: Source, mirror: Object | None, memory: Memory) -> tuple[Object, Lease] | None:
     """The mirror that a lease has ended, or is ending, before the deadline of its user: that is no verdict."""
-    fence = source.kind.fence
+    fence, is_marked = source.kind.fence, mark_of(source.stored.status) == FENCED
     for found in (mirror, memory.ended):
         # Admission there may have taken the annotation away: the mark says so, too.
-        if fence is None or found is None or not (names.FENCE in found.annotations or mark_of(source.stored.status)):
+        if fence is None or found is None or not (names.FENCE in found.annotations or is_marked):
             continue
         lease, user = fence.lease(found), fence.user_seconds(source.found)
         if lease.has_expired and (user is None or (lease.seconds or 0) < user):

@@ -185,9 +185,8 @@ def restore_erased_record(seen: Snapshot) -> Plan | None:
             status = stored.mirrored_status(status, left.uid, seen.now)
         status = stored.returned_status(status, found_on, stored.moves.undone(found_on), seen.now)
         if left.promise == moves.FENCED:
-            status = fences.with_mark(
-                status, fences.FENCED
-            )  # the lease that it had there has ended: it can be moved again
+            # The lease that it had there has ended: it can be moved again.
+            status = fences.with_mark(status, fences.FENCED)
     # Of no term: what was created there was not so for this record (S6).
     write, later = source_write(seen, status=status, records=found_on)
     return Plan(f"its mirror was found on {seen.assignment.found_on}", write, later)

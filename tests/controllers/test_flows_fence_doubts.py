@@ -111,7 +111,7 @@ async def test_a_resume_that_was_not_answered_may_start_it() -> None:
 
 
 async def test_what_outlives_its_lease_is_not_fenced() -> None:
-    """7: its controller manager is down, which is seen: nothing is counted on the lease that it ignores."""
+    """Its controller manager is down, which is seen: nothing is counted on the lease that it ignores."""
     async with two_workers(policy=FENCE) as (world, manager):
         await fenced_on_east(world, manager)
         world.annotate_worker("west", cordoned="true")
@@ -131,7 +131,7 @@ async def test_what_outlives_its_lease_is_not_fenced() -> None:
 
 
 async def test_a_deadline_that_has_passed_leaves_its_pods_their_grace_period() -> None:
-    """3: its user makes it shorter than it has run; from then on its pods have an hour to end."""
+    """Its user makes it shorter than it has run; from then on its pods have an hour to end."""
     template = {
         "spec": {
             "restartPolicy": "Never",
@@ -153,7 +153,7 @@ async def test_a_deadline_that_has_passed_leaves_its_pods_their_grace_period() -
 
 
 async def test_a_record_of_before_is_no_bound() -> None:
-    """4: the record is from a backup; a lease that was sent before the loss lasts for the TTL from then on."""
+    """The record is from a backup; a lease that was sent before the loss lasts for the TTL from then on."""
     world = World()
     for name in ("east", "west"):
         world.add_worker(name)
@@ -193,7 +193,7 @@ async def test_a_copy_that_has_ended_late_is_a_breach() -> None:
 
 
 async def test_one_that_was_never_made_is_moved_as_any() -> None:
-    """15: nothing is known to have been created, so that nothing can run."""
+    """Nothing is known to have been created, so that nothing can run."""
     async with two_workers(policy=FENCE) as (world, manager):
         world.annotate_worker("west", cordoned="true")
         await manager.settle()
@@ -210,7 +210,7 @@ async def test_one_that_was_never_made_is_moved_as_any() -> None:
 
 
 async def test_it_is_resumed_once_it_has_stopped() -> None:
-    """9: until its controller has seen it suspended its start stays, from which a lease would be over at once."""
+    """Until its controller has seen it suspended its start stays, from which a lease would be over at once."""
     async with two_workers(policy=FENCE) as (world, manager):
         await fenced_on_east(world, manager)
         await manager.settle(45 * MINUTE)
@@ -229,7 +229,7 @@ async def test_it_is_resumed_once_it_has_stopped() -> None:
 
 
 async def test_it_is_renewed_although_statuses_cannot_be_stored() -> None:
-    """10: what is refused on the management cluster is no reason to let it end."""
+    """What is refused on the management cluster is no reason to let it end."""
     async with two_workers(policy=FENCE) as (world, manager):
         await fenced_on_east(world, manager)
         world.management.arrange("patch", "jobs", forbidden(), times=100_000)
@@ -239,7 +239,7 @@ async def test_it_is_renewed_although_statuses_cannot_be_stored() -> None:
 
 
 async def test_it_is_renewed_although_others_write_its_status() -> None:
-    """10, D20: it is not fought over, and its mirror goes on."""
+    """D20: it is not fought over, and its mirror goes on."""
     async with two_workers(policy=FENCE) as (world, manager):
         await fenced_on_east(world, manager)
         for number in range(35 * 3):
@@ -255,7 +255,7 @@ async def test_it_is_renewed_although_others_write_its_status() -> None:
 
 
 async def test_a_worker_that_changes_leases_is_not_written_to_without_end() -> None:
-    """13: admission there caps deadlines: that is said, and tried again twice a minute at most."""
+    """Admission there caps deadlines: that is said, and tried again twice a minute at most."""
     async with two_workers(policy=FENCE) as (world, manager):
 
         def cap(body: dict[str, Any]) -> None:
@@ -270,7 +270,7 @@ async def test_a_worker_that_changes_leases_is_not_written_to_without_end() -> N
 
 
 async def test_a_lease_without_its_annotation_is_no_verdict() -> None:
-    """13: admission there drops what it does not know; a deadline that its user never wanted has ended the mirror."""
+    """Admission there drops what it does not know; a deadline that its user never wanted has ended the mirror."""
     async with two_workers(policy=FENCE) as (world, manager):
 
         def drop(body: dict[str, Any]) -> None:
@@ -288,7 +288,7 @@ async def test_a_lease_without_its_annotation_is_no_verdict() -> None:
 
 
 async def test_a_lease_that_cannot_be_recorded_is_said() -> None:
-    """14: nothing is created until it is, and its Job says why."""
+    """Nothing is created until it is, and its Job says why."""
     async with two_workers(policy=FENCE) as (world, manager):
         world.annotate_worker("west", cordoned="true")
         await manager.settle(5)
@@ -304,7 +304,7 @@ async def test_a_lease_that_cannot_be_recorded_is_said() -> None:
 
 
 async def test_a_lease_that_is_about_to_end_for_errors_is_said() -> None:
-    """14: whatever the error is."""
+    """Whatever the error is."""
     async with two_workers(policy=FENCE) as (world, manager):
         await fenced_on_east(world, manager)
         failing = Refused(500, "InternalError", 'failed calling webhook "x": connection refused')
@@ -317,7 +317,7 @@ async def test_a_lease_that_is_about_to_end_for_errors_is_said() -> None:
 
 
 async def test_the_resume_of_a_seeded_copy_is_covered() -> None:
-    """5: its lease begins with the resume, long after the create that was covered."""
+    """Its lease begins with the resume, long after the create that was covered."""
     world = World()
     for name in ("east", "west"):
         world.add_worker(name)
