@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from doubles.managers import conditions
 from flow_machine_base import NAMES
 from flow_machine_moves import LASTING, WORKER, Moving
 from flow_progress import StartOverLaws
@@ -15,7 +16,7 @@ from mirror.embedded.faults.kinds import Loss, internal_error
 from mirror.embedded.faults.targets import Which
 from mirror.model import names
 
-DRAIN_LOOKS = 400
+DRAIN_LOOKS = 1_000
 """Twenty seconds: where there is no other worker, it goes on where it is."""
 
 
@@ -79,17 +80,22 @@ class StartingOver(Moving):
         worker=WORKER,
         lost=st.integers(0, 8),
         gap=st.sampled_from((0.0, 0.02, 0.3, 2.0)),
+        is_deaf=st.booleans(),
         seconds=st.sampled_from((3.0, 20.0, 120.0)),
     )
     def an_operator_cancels_a_drain_as_a_mirror_goes(
-        self, name: str, said: str | None, worker: str, lost: int, gap: float, seconds: float
+        self, name: str, said: str | None, worker: str, lost: int, gap: float, is_deaf: bool, seconds: float
     ) -> None:
-        """It has stopped, and the manager deletes it; pods that have run are there on, and looks are lost just then."""
+        """It has stopped, and the manager deletes it; pods that have run are there on, and looks are lost just then.
+
+        ``is_deaf``: the manager does not hear of its deletion.
+        """
         annotations = {names.WORKER_ORDER: worker} | ({names.ON_MIRROR_LOSS: said} if said is not None else {})
         self._do(self._quiet_day(job(name, annotations=annotations, **LASTING["counting"]), worker))
-        self._do(self._cancel_drain(name, worker, lost, gap, seconds))
+        self._do(self._cancel_drain(name, worker, lost, gap, is_deaf=is_deaf))
+        self._do(asyncio.sleep(seconds))
 
-    async def _cancel_drain(self, name: str, worker: str, lost: int, gap: float, seconds: float) -> None:
+    async def _cancel_drain(self, name: str, worker: str, lost: int, gap: float, *, is_deaf: bool) -> None:
         world, faults = self.world, self.world.workers[worker].faults
         faults.arrange(Loss.LOSE_REQUEST, Which("get", "jobs", peer=MANAGER), times=lost)
         faults.arrange(internal_error(), Which("delete", "pods"), times=100)
@@ -97,10 +103,11 @@ class StartingOver(Moving):
         for _ in range(DRAIN_LOOKS):
             if await world.mirror(worker, name) is None:
                 break
-            await asyncio.sleep(0.05)
+            if is_deaf and conditions(await world.source(name)).get("Suspended") == "WorkerDrained":
+                faults.mute_watches(MANAGER, plural="jobs")
+            await asyncio.sleep(0.02)
         await asyncio.sleep(gap)
         await world.register(worker)
-        await asyncio.sleep(seconds)
 
     async def _restart_manager(self, seconds: float) -> None:
         await self.world.kill_manager()

@@ -214,6 +214,13 @@ FAULTS = (
         "recreate",
     ),
     PlantedFault(
+        "what the cache has of a drained mirror is stored",
+        "decide/rules.py",
+        "    stay_after_drain,\n    make_room_for_mirror,\n",
+        "    make_room_for_mirror,\n",
+        "recreate",
+    ),
+    PlantedFault(
         "what ran before a move counts as started",
         "controllers/observing.py",
         "has_started=stored.has_started and not stored.waits_after_move,",

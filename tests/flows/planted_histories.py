@@ -286,17 +286,22 @@ def _ran_unstored(machine: StartingOver) -> None:
     )
 
 
-def _cancelled_drain(machine: StartingOver) -> None:
-    machine.an_operator_cancels_a_drain_as_a_mirror_goes(
-        name="a", said="Recreate", worker="east", lost=8, gap=0.0, seconds=20.0
-    )
+def _cancelled_drain(*, is_deaf: bool) -> Callable[[StartingOver], None]:
+    def history(machine: StartingOver) -> None:
+        machine.an_operator_cancels_a_drain_as_a_mirror_goes(
+            name="a", said=None if is_deaf else "Recreate", worker="east", lost=0 if is_deaf else 8, gap=0.0,
+            is_deaf=is_deaf, seconds=20.0,
+        )  # fmt: skip
+
+    return history
 
 
 OF_STARTING_OVER: Mapping[str, Callable[[StartingOver], None]] = {
     "a vanished mirror is made again while its pods run": _vanished("Recreate", "Orphan"),
     "a started Job that may not start over does": _vanished(None, "Background"),
     "a mirror that ran unstored had never started": _ran_unstored,
-    "what a drain has deleted had run on": _cancelled_drain,
+    "what a drain has deleted had run on": _cancelled_drain(is_deaf=False),
+    "what the cache has of a drained mirror is stored": _cancelled_drain(is_deaf=True),
 }
 
 
